@@ -1,0 +1,96 @@
+"""Params files: every mistake is one line that names the file, the key and the way out."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from esfp import params
+from tests.conftest import REPO
+
+CANDIDATE = "generate: {candidates: [{name: m, provider: p}]}\n"
+PROVIDER = "providers: {p: {base_url: 'http://here'}}\n"
+JUDGE = "judge: {judges: [{name: j, kind: words}]}\n"
+WHOLE = CANDIDATE + PROVIDER + JUDGE
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("released: x\nscroe: {}\n", "unknown key 'scroe'; did you mean 'score'?"),
+        ("released: x\nscore: {psi_ceilin: max}\n", "did you mean 'psi_ceiling'?"),
+        (WHOLE.replace("{name: m", "{name: m, vendr: v"), "did you mean 'vendor'?"),
+        (WHOLE.replace("base_url", "base_ulr"), "did you mean 'base_url'?"),
+        ("released: x\nscore: {cpc_bonus: yes}\n", "score.cpc_bonus"),
+        ("released: x\nscore: {cpc_bonus: '0.25'}\n", "score.cpc_bonus"),
+        ("released: x\nscore: {psi_ceiling: p96}\n", "score.psi_ceiling"),
+        ("released: x\nreleased: y\n", "line 2: the key 'released' is there twice"),
+        ("released: [\n", "not valid YAML"),
+        ("- a\n", "expected keys and values"),
+        ("", "expected keys and values"),
+        ("extends: none.yaml\n", "none.yaml: no such params file"),
+        ("extends: bad.yaml\n", "extends itself"),
+        ("score: {}\n", "give either generate"),
+        ("released: x\n" + WHOLE, "give either generate"),
+        (CANDIDATE + PROVIDER, "needs at least one judge"),
+        (CANDIDATE + JUDGE, "provider 'p' is not defined"),
+        (WHOLE.replace("provider: p}", "provider: p}, {name: m, provider: p}"), "there twice"),
+        (WHOLE.replace("'http://here'", "'http://here', key_env: sk-ab-12"), "not a key"),
+        (WHOLE.replace("kind: words", "kind: wrods"), "judge.judges.0"),
+        (WHOLE.replace("base_url: 'http://here'", "concurrency: 3"), "either base_url or embedded"),
+        (WHOLE.replace("j, kind", "'a/b', kind"), "judge.judges.0"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, text, words):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(params.ParamsError) as error:
+        params.load(path)
+    assert words in str(error.value)
+    assert str(tmp_path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "sk-ab-12" not in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(params.ParamsError, match="no such params file"):
+        params.load(tmp_path / "none.yaml")
+
+
+def test_extends_lays_one_file_over_another(tmp_path):
+    (tmp_path / "base.yaml").write_text(WHOLE + "score: {cpc_bonus: 0.1, psi_ceiling: max}\n")
+    (tmp_path / "more.yaml").write_text("extends: base.yaml\nscore: {cpc_bonus: 1e-3}\n")
+    score = params.load(tmp_path / "more.yaml").score
+    assert (score.cpc_bonus, score.psi_ceiling) == (0.001, "max")
+
+
+def test_merge_replaces_lists_and_merges_mappings():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
+    assert params.merge(base, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}, "d": 1}
+
+
+@pytest.mark.parametrize("path", sorted(REPO.glob("params/**/*.yaml")), ids=lambda p: p.stem)
+def test_every_params_file_of_the_repository_is_valid(path):
+    loaded = params.load(path)
+    for stage in params.STAGES:
+        values = params.stage_parameters(loaded, stage, params.run_name(path))
+        assert yaml.safe_load(yaml.safe_dump(values)) == values
+
+
+def test_run_names_follow_the_folder():
+    assert params.run_name("params/local.yaml") == "local"
+    assert params.run_name("params/ablations/equal.yaml") == "ablations/equal"
+    assert params.run_name("mine.yaml") == "mine"
+
+
+def test_a_changed_weight_changes_the_files_of_later_stages_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("params").mkdir()
+    path = Path("params/run.yaml")
+    path.write_text(WHOLE)
+    params.write_stage_parameters(path)
+    before = {file: file.stat().st_mtime_ns for file in Path("outputs/run/params").iterdir()}
+    path.write_text(WHOLE + "score: {weights: {ar: 0.3}}\n")
+    params.write_stage_parameters(path)
+    changed = {f.stem for f, when in before.items() if f.stat().st_mtime_ns != when}
+    assert changed == {"score", "bootstrap", "figures"}
