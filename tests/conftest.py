@@ -1,0 +1,92 @@
+"""What several test files share: a real server, and a workspace of four items to run stages in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPO = Path(__file__).resolve().parent.parent
+
+
+class Server:
+    """A running tests/server.py."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, REPO / "tests" / "server.py"], stdout=subprocess.PIPE, text=True
+        )
+        self.address = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
+        self.base_url = f"{self.address}/v1"
+
+    def calls(self) -> list[int]:
+        """How often each distinct request came."""
+        with urllib.request.urlopen(f"{self.address}/calls", timeout=10) as reply:
+            return json.load(reply)
+
+
+@pytest.fixture
+def server():
+    running = Server()
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+class Workspace:
+    """A folder with the repository's notebooks, corpus and paper, and params files of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("notebooks", "corpus", "paper"):
+            (root / name).symlink_to(REPO / name)
+        (root / "params").mkdir()
+        rows = [
+            "type,text",
+            "T1,Public libraries should open on Sundays.",
+            "T3,Patience matters more than speed.",
+            "T4,Water is made of hydrogen and oxygen.",
+            "T6,Jazz is at its best in small rooms.",
+        ]
+        (root / "items.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+    def params(self, name: str, base_url: str, models=("steady",), judges=None, **more) -> Path:
+        """Write params/<name>.yaml that asks `models` at `base_url`."""
+        values = {
+            "corpus": {"items": "items.csv"},
+            "providers": {"test": {"base_url": base_url, "concurrency": 4, "retries": 2}},
+            "generate": {"candidates": [{"name": m, "provider": "test"} for m in models]},
+            "judge": {
+                "judges": judges
+                or [{"name": "embedding", "kind": "embedding"}, {"name": "words", "kind": "words"}]
+            },
+        }
+        path = self.root / "params" / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(values | more, sort_keys=False), encoding="utf-8")
+        return path.relative_to(self.root)
+
+    def run(self, *arguments, **more) -> subprocess.CompletedProcess:
+        """`python -m …` in this folder."""
+        return subprocess.run(
+            [sys.executable, "-m", *map(str, arguments)],
+            cwd=self.root,
+            env=os.environ | {"PYTHONPATH": str(REPO)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **more,
+        )
+
+    def stage(self, stage: str, params: Path) -> subprocess.CompletedProcess:
+        return self.run("esfp.run", stage, "--params", params)
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
