@@ -1,0 +1,234 @@
+"""Stage 1: ask every candidate every prompt, and keep each answer with its audit.
+
+Source: section 4.1 and appendix A of the paper.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from esfp import calls, corpus, files, text
+from esfp.params import Candidate, Provider
+
+_ANSWER = [name for name in files.RESPONSES.names if name not in (*files.KEYS, "request_sha")]
+VIOLATIONS = ["too_long", "too_many_paragraphs", "markdown", "filler_opening", "cut_off"]
+
+
+def plan(
+    prompts: pd.DataFrame,
+    candidate: Candidate,
+    provider: Provider,
+    system_prompt: str,
+    samples: int,
+) -> pd.DataFrame:
+    """Every call of one candidate, in corpus order.
+
+    Parameters
+    ----------
+    prompts
+        item_id, type, phrasing, prompt; one row an item × phrasing.
+
+    Returns
+    -------
+    DataFrame
+        The response keys, `request` (a `calls.Request`) and `request_sha`; one row an
+        item × phrasing × sample.
+    """
+    rows = []
+    for row in prompts.itertuples():
+        for sample in range(samples):
+            request = calls.Request(
+                endpoint=calls.identity(provider),
+                model=candidate.model or candidate.name,
+                messages=(("system", system_prompt), ("user", row.prompt)),
+                decoding=provider.decoding | candidate.decoding,
+                sample=sample,
+            )
+            rows.append(
+                (candidate.name, row.item_id, row.type, row.phrasing, sample, request, request.sha)
+            )
+    return pd.DataFrame(rows, columns=[*files.KEYS, "request", "request_sha"])
+
+
+def _keep_recorded(journal: calls.Journal, folder: Path) -> None:
+    """Take answers recorded in Parquet over into the journal, which is read from then on."""
+    for path in sorted(folder.glob("*.parquet")):
+        recorded = files.read_parquet(path, files.RESPONSES).drop(columns="violations")
+        recorded = recorded[recorded["status"] != "error"].astype(object)
+        with journal.bulk():
+            for row in recorded.where(recorded.notna(), None).to_dict("records"):
+                key = "refusal" if row["status"] == "refused" else "content"
+                message = {key: row["text"], "reasoning_content": row["trace"]}
+                raw = {
+                    "model": row["served_model"],
+                    "choices": [{"message": message, "finish_reason": row["finish_reason"]}],
+                    "usage": {name: row[name] for name in ("prompt_tokens", "completion_tokens")},
+                }
+                journal.put(row["request_sha"], "", raw, row["created_at"], replace=False)
+
+
+def _row(raw: dict | None, created_at: str | None, error: str | None) -> dict:
+    """One answer as columns of the responses table."""
+    if raw is None:
+        empty = dict.fromkeys(_ANSWER)
+        return empty | {"text": "", "status": "error", "error": error, "n_words": 0}
+    answer = calls.read_answer(raw)
+    broken = text.violations(answer["text"]) if answer["status"] == "ok" else []
+    if answer["status"] == "ok" and answer["finish_reason"] == "length":
+        broken = [*broken, "cut_off"]
+    return answer | {
+        "n_words": text.count_words(answer["text"]),
+        "violations": broken,
+        "created_at": created_at,
+    }
+
+
+def ask(
+    run_dir: str,
+    prompts: pd.DataFrame,
+    candidates: list[dict],
+    providers: dict[str, dict],
+    system_prompt: str,
+    samples: int = 1,
+    reuse: list[str] | None = None,
+) -> pd.DataFrame:
+    """Responses of all candidates: what is recorded is taken, the rest is asked for.
+
+    A request that is answered in this run's journal or Parquet, or in a run named by `reuse`, is
+    never issued again. Writes `responses/<model>.parquet` after each candidate.
+
+    Returns
+    -------
+    DataFrame
+        The responses table (files.RESPONSES), candidates in the order given.
+
+    Raises
+    ------
+    calls.CallError
+        If an endpoint cannot be used. The other candidates are asked first, and everything
+        answered so far is kept.
+    """
+    folder = Path(run_dir) / "responses"
+    tables, stopped = [], []
+    with calls.Journal(Path(run_dir) / "journal.sqlite") as journal:
+        _keep_recorded(journal, folder)
+        for run in reuse or []:
+            other = Path("outputs") / run
+            if not (other / "responses").is_dir():
+                raise files.DataError(f"generate.reuse: there is no run at {other}")
+            _keep_recorded(journal, other / "responses")
+        for values in candidates:
+            candidate = Candidate.model_validate(values)
+            provider = Provider.model_validate(providers[candidate.provider])
+            planned = plan(prompts, candidate, provider, system_prompt, samples)
+            known = journal.answers(planned["request_sha"])
+            final = {
+                sha for sha, (raw, _) in known.items()
+                if calls.read_answer(raw)["status"] in calls.FINAL
+            }  # fmt: skip
+            pending = planned.loc[~planned["request_sha"].isin(final), "request"].tolist()
+            failures: dict[str, str] = {}
+            try:
+                failures = calls.complete(
+                    pending, provider, journal, _reporter(candidate.name, len(final))
+                )
+            except files.DataError as error:
+                stopped.append(error)
+            known = journal.answers(planned["request_sha"])
+            rows = [
+                _row(*known.get(sha, (None, None)), failures.get(sha, "not asked"))
+                for sha in planned["request_sha"]
+            ]
+            table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
+            if known:
+                path = folder / f"{calls.slug(candidate.name)}.parquet"
+                files.write_parquet(path, table, files.RESPONSES)
+            tables.append(table[files.RESPONSES.names])
+    if stopped:
+        raise stopped[0]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _reporter(model: str, already: int) -> calls.Progress:
+    """Progress for the terminal, through the file that the runner watches; notebooks stay clean."""
+    path = os.environ.get("ESFP_PROGRESS")
+    start = time.monotonic()
+    last = 0.0
+
+    def report(done: int, failed: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < 0.5 and done + failed < total:
+            return
+        last = now
+        rate = (done + failed) / max(now - start, 1e-9)
+        left = (total - done - failed) / rate if rate else float("inf")
+        line = (
+            f"{model}: {already + done} of {already + total} answers, {failed} failed, "
+            f"{60 * rate:.0f} a minute, {left / 60:.1f} min left"
+        )
+        if path:
+            Path(path).write_text(line, encoding="utf-8")
+        elif sys.stderr.isatty():
+            print(line, end="\r", file=sys.stderr)
+
+    return report
+
+
+def summary(responses: pd.DataFrame) -> pd.DataFrame:
+    """Closing table: calls, each status, words and tokens by model."""
+    groups = responses.groupby("model", sort=False)
+    table = groups.agg(calls=("status", "size"))
+    for status in ("ok", "refused", "empty", "truncated", "blocked", "error"):
+        table[status] = groups["status"].apply(lambda s, status=status: (s == status).sum())
+    table["ok_share"] = table["ok"] / table["calls"]
+    answered = responses[responses["status"] == "ok"].groupby("model", sort=False)
+    table["median_words"] = answered["n_words"].median()
+    table["prompt_tokens"] = groups["prompt_tokens"].sum()
+    table["completion_tokens"] = groups["completion_tokens"].sum()
+    return table.reset_index()
+
+
+def compliance(responses: pd.DataFrame, by: str = "phrasing") -> pd.DataFrame:
+    """Share of ok responses that break each limit of the response prompt, by model and `by`."""
+    answered = responses[responses["status"] == "ok"]
+    exploded = answered[["model", by, "violations"]].copy()
+    for name in VIOLATIONS:
+        exploded[name] = [name in broken for broken in exploded["violations"]]
+    exploded["any"] = [len(broken) > 0 for broken in exploded.pop("violations")]
+    table = exploded.groupby(["model", by], sort=False).mean(numeric_only=False)
+    return table.reset_index()
+
+
+def load_prompts(corpus_params: dict) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Items of the run and its prompts, item × phrasing."""
+    items = corpus.subset(corpus.load(corpus_params["items"]), corpus_params["per_type"])
+    templates = corpus.load_phrasings(corpus_params["phrasings"])["templates"]
+    return items, corpus.prompts(items, templates)
+
+
+def provenance(
+    responses: pd.DataFrame, candidates: list[dict], providers: dict[str, dict]
+) -> dict[str, dict]:
+    """What answered, with which decoding and when, by model; what a reader needs to cite a run."""
+    out = {}
+    for values in candidates:
+        candidate = Candidate.model_validate(values)
+        provider = Provider.model_validate(providers[candidate.provider])
+        rows = responses[responses["model"] == candidate.name]
+        weights = provider.embedded.weights if provider.embedded else None
+        out[candidate.name] = {
+            "endpoint": calls.identity(provider),
+            "requested_model": candidate.model or candidate.name,
+            "served_models": sorted(rows["served_model"].dropna().unique()),
+            "package": f"{weights.package}=={weights.version}" if weights else None,
+            "decoding": provider.decoding | candidate.decoding,
+            "first_answer": rows["created_at"].dropna().min(),
+            "last_answer": rows["created_at"].dropna().max(),
+        }
+    return out

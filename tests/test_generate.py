@@ -1,0 +1,140 @@
+"""Generate: nothing asked twice, nothing lost, every failure a row."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+from esfp import calls, files, generate, params
+from tests.conftest import REPO
+
+PROGRAM = """
+import sys
+from esfp import corpus, generate, params
+path = sys.argv[1]
+values = params.stage_parameters(params.load(path), "generate", "run")
+items, prompts = generate.load_prompts(values["corpus"])
+system = corpus.load_prompt(values["system_prompt"])
+table = generate.ask(
+    values["run_dir"], prompts, values["candidates"], values["providers"], system,
+    values["samples"], values["reuse"],
+)
+"""
+
+
+def start(workspace, path):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)],
+        cwd=workspace.root,
+        env=os.environ | {"PYTHONPATH": str(REPO)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def recorded(workspace, model="slow"):
+    path = workspace.root / "outputs/run/responses" / f"{calls.slug(model)}.parquet"
+    return files.read_parquet(path, files.RESPONSES)
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_asked_twice(workspace, server):
+    candidates = [{"name": "slow", "provider": "test"}]
+    path = workspace.params(
+        "run", server.base_url, generate={"candidates": candidates, "samples": 5}
+    )
+    for _ in range(3):
+        before = sum(server.calls())
+        process = start(workspace, path)
+        while sum(server.calls()) < before + 12:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    process = start(workspace, path)
+    assert process.wait(120) == 0, process.stderr.read()
+    table = recorded(workspace)
+    assert len(table) == 4 * 5 * 5
+    assert table["status"].eq("ok").all()
+    # samples of one prompt look alike to the server: five calls a prompt, and those in flight
+    assert 100 <= sum(server.calls()) <= 100 + 3 * 4
+    after = sum(server.calls())
+    assert start(workspace, path).wait(60) == 0
+    assert sum(server.calls()) == after
+
+
+def test_recorded_answers_need_no_journal_and_no_server(workspace, server):
+    path = workspace.params("run", server.base_url)
+    assert start(workspace, path).wait(60) == 0
+    first = recorded(workspace, "steady")
+    for file in (workspace.root / "outputs/run").glob("journal.sqlite*"):
+        file.unlink()
+    server.process.kill()
+    assert start(workspace, path).wait(60) == 0
+    assert recorded(workspace, "steady").equals(first)
+
+
+def test_another_run_is_reused(workspace, server):
+    assert start(workspace, workspace.params("run", server.base_url)).wait(60) == 0
+    asked = sum(server.calls())
+    (workspace.root / "outputs/run").rename(workspace.root / "outputs/earlier")
+    candidates = [{"name": "steady", "provider": "test"}]
+    again = workspace.params(
+        "run", server.base_url, generate={"candidates": candidates, "reuse": ["earlier"]}
+    )
+    assert start(workspace, again).wait(60) == 0
+    assert sum(server.calls()) == asked
+    assert len(recorded(workspace, "steady")) == 20
+
+
+def test_a_changed_temperature_asks_again_and_keeps_the_old_answers(workspace, server):
+    path = workspace.params("run", server.base_url)
+    assert start(workspace, path).wait(60) == 0
+    first = recorded(workspace, "steady")
+    values = yaml.safe_load((workspace.root / path).read_text())
+    values["providers"]["test"]["decoding"] = {"temperature": 0.1}
+    (workspace.root / path).write_text(yaml.safe_dump(values))
+    assert start(workspace, path).wait(60) == 0
+    assert sum(server.calls()) == 40
+    assert not set(first["request_sha"]) & set(recorded(workspace, "steady")["request_sha"])
+    with calls.Journal(workspace.root / "outputs/run/journal.sqlite") as journal:
+        assert len(journal.answers(first["request_sha"])) == 20
+
+
+def test_one_bad_model_does_not_stop_the_others(workspace, server):
+    path = workspace.params("run", server.base_url, models=("unknown", "steady"))
+    process = start(workspace, path)
+    assert process.wait(60) == 1
+    assert "does not exist" in process.stderr.read()
+    assert len(recorded(workspace, "steady")) == 20
+
+
+def test_a_failed_call_is_a_row():
+    row = generate._row(None, None, "overloaded")
+    assert (row["status"], row["error"], row["text"]) == ("error", "overloaded", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "broken"),
+    [
+        ("A plain answer in one paragraph.", "stop", []),
+        ("word " * 151, "stop", ["too_long"]),
+        ("An answer that stops in the midd", "length", ["cut_off"]),
+    ],
+)
+def test_audit(content, finish, broken):
+    raw = {"choices": [{"message": {"content": content}, "finish_reason": finish}]}
+    assert generate._row(raw, "now", None)["violations"] == broken
+
+
+def test_plan_crosses_prompts_and_samples():
+    items, prompts = generate.load_prompts(params.Corpus(per_type=1).model_dump())
+    provider = params.Provider(base_url="http://here")
+    table = generate.plan(prompts, params.Candidate(name="m", provider="p"), provider, "s", 2)
+    assert len(items) == 6
+    assert len(table) == 6 * 5 * 2
+    assert table["request_sha"].is_unique
+    assert table["request"].iloc[0].messages[0] == ("system", "s")
