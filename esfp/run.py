@@ -1,0 +1,257 @@
+"""Run one stage of a run: `python -m esfp.run STAGE --params FILE`.
+
+Validates the params file, executes the stage's notebook with papermill under a temporary name,
+and renames it when every cell has completed, so that make never takes a half-executed notebook
+for a finished one. A failed one is kept beside it as `N_stage.failed.ipynb`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from esfp import params
+from esfp.files import DataError
+
+# Exceptions whose text is meant for the user; anything else in a cell is a fault of ours.
+CLEAR_ERRORS = ("CallError", "CorpusError", "CoverageError", "DataError", "WeightsError")
+
+
+def notebook_name(stage: str) -> str:
+    """File stem of a stage's notebook: its place in the order, and its name."""
+    return f"{params.STAGES.index(stage) + 1}_{stage}"
+
+
+def check_parameters(notebook: Any, values: dict[str, Any], path: Path) -> None:
+    """Refuse what papermill would only warn of.
+
+    Raises
+    ------
+    DataError
+        If there is not exactly one cell tagged `parameters`, or its names are not those of
+        `values`, or a default's type is another.
+    """
+    tagged = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    if len(tagged) != 1:
+        raise DataError(f"{path}: expected one cell tagged 'parameters', found {len(tagged)}")
+    defaults: dict[str, Any] = {}
+    exec(tagged[0].source, {}, defaults)  # noqa: S102 (our own notebook's literals)
+    if set(defaults) != set(values):
+        unknown, missing = sorted(set(values) - set(defaults)), sorted(set(defaults) - set(values))
+        raise DataError(
+            f"{path}: the parameters cell does not match the stage (not in the cell: {unknown}, "
+            f"not in the stage: {missing})"
+        )
+    for name, default in defaults.items():
+        value = values[name]
+        alike = type(value) is type(default) or {type(value), type(default)} <= {int, float}
+        if None not in (value, default) and not alike and name not in ("psi_ceiling", "score"):
+            raise DataError(
+                f"{path}: parameter '{name}' is {type(default).__name__} in the notebook, "
+                f"{type(value).__name__} in the run"
+            )
+
+
+@contextlib.contextmanager
+def _progress(path: Path) -> Iterator[None]:
+    """Show on the terminal what the notebook writes to `path`."""
+    stop = threading.Event()
+    live = sys.stderr.isatty()
+
+    def watch() -> None:
+        shown, last = "", 0.0
+        while not stop.wait(0.5):
+            line = path.read_text(encoding="utf-8") if path.exists() else ""
+            if line == shown or (not live and time.monotonic() - last < 30):
+                continue
+            shown, last = line, time.monotonic()
+            print(f"\r\033[K{line}" if live else line, end="" if live else "\n", file=sys.stderr)
+            sys.stderr.flush()
+        if live and shown:
+            print(file=sys.stderr)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _clean_environment(progress: Path) -> Iterator[None]:
+    """What a kernel inherits: its own IPython folder, no plotting back-end, fixed hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        changes = {
+            "IPYTHONDIR": folder,
+            "PYTHONHASHSEED": "0",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "ESFP_PROGRESS": str(progress),
+        }
+        before = dict(os.environ)
+        os.environ.update(changes)
+        os.environ.pop("MPLBACKEND", None)  # Agg here would drop every inline figure
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _normalise(notebook: Any) -> None:
+    """Take out what differs between two executions of the same cells."""
+    for index, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{index:02d}"
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        for output in cell.get("outputs", []):
+            if "text" in output:
+                output.text = re.sub(r"0x[0-9a-f]{6,}", "0x…", output.text)
+                output.text = re.sub(r"ipykernel_\d+", "ipykernel", output.text)
+    notebook.metadata.pop("papermill", None)
+
+
+def _unfinished(notebook: Any) -> list[int]:
+    """Code cells that did not complete (a dead kernel or sys.exit leaves them so)."""
+    return [
+        index
+        for index, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code"
+        and cell.source.strip()
+        and (
+            cell.get("execution_count") is None
+            or any(output.output_type == "error" for output in cell.outputs)
+        )
+    ]
+
+
+def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
+    """Execute a notebook with `values` injected; `target` appears only when all cells are done.
+
+    Raises
+    ------
+    DataError
+        If a cell fails or does not complete; the text is the cell's own one-line error.
+    """
+    import nbformat
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
+
+    if not source.exists():
+        raise DataError(f"{source}: no such notebook")
+    check_parameters(nbformat.read(source, as_version=4), values, source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial.ipynb")
+    failed = target.with_suffix(".failed.ipynb")
+    progress = target.with_suffix(".progress")
+    sockets = Config()  # files instead of TCP ports: no races between runs, nothing to listen in on
+    sockets.KernelManager.transport = sockets.ConnectionFileMixin.transport = "ipc"
+    error = None
+    try:
+        with _clean_environment(progress), _progress(progress):
+            papermill.execute_notebook(
+                str(source),
+                str(partial),
+                parameters=values,
+                kernel_name="python3",
+                progress_bar=False,
+                config=sockets,
+                cwd=os.getcwd(),
+            )
+    except PapermillExecutionError as problem:
+        error = str(problem.evalue)
+        if problem.ename not in CLEAR_ERRORS:
+            error = f"{problem.ename}: {' '.join(error.split())}"
+    except Exception as problem:  # a kernel that died, a full disk: whatever papermill raises
+        error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+    finally:
+        progress.unlink(missing_ok=True)
+    if error is None:
+        notebook = nbformat.read(partial, as_version=4)
+        if unfinished := _unfinished(notebook):
+            error = f"cell {unfinished[0]} did not complete"
+    if error is not None:
+        if partial.exists():
+            os.replace(partial, failed)
+        raise DataError(f"{error} [in {failed}]")
+    _normalise(notebook)
+    nbformat.write(notebook, partial)
+    failed.unlink(missing_ok=True)
+    os.replace(partial, target)
+
+
+def skip(stage: str, target: Path, released: str) -> None:
+    """Leave a notebook that says why this run does not have the stage."""
+    import nbformat
+
+    note = nbformat.v4.new_markdown_cell(
+        f"# {stage}\n\nNot part of this run: it starts from the score table `{released}`, which "
+        "holds one row a model. This stage needs the single responses, and those were not released."
+    )
+    note["id"] = "cell-00"
+    notebook = nbformat.v4.new_notebook(cells=[note])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, target.with_suffix(".partial.ipynb"))
+    os.replace(target.with_suffix(".partial.ipynb"), target)
+
+
+def run_stage(stage: str, path: Path) -> Path:
+    """Run one stage; returns the executed notebook.
+
+    Raises
+    ------
+    ParamsError, DataError
+        With one clear line.
+    """
+    values = params.load(path)
+    run = params.run_name(path)
+    params.write_stage_parameters(path)
+    stage_values = params.stage_parameters(values, stage, run)
+    target = Path("outputs", run, "notebooks", f"{notebook_name(stage)}.ipynb")
+    if stage_values is None:
+        skip(stage, target, str(values.released))
+    else:
+        print(f"{run}: {stage}", file=sys.stderr)
+        execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values)
+    from esfp import paper
+
+    paper.notebook_html(target, target.with_suffix(".html"))
+    return target
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m esfp.run", description="Run one stage.")
+    parser.add_argument("stage", choices=[*params.STAGES, "resolve"])
+    parser.add_argument("--params", required=True, type=Path, metavar="FILE")
+    options = parser.parse_args(arguments)
+    try:
+        if options.stage == "resolve":
+            params.write_stage_parameters(options.params)
+        else:
+            run_stage(options.stage, options.params)
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            "\nstopped; what was answered is kept, the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
