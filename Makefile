@@ -110,13 +110,14 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score coverage published calls local_models text
+modules_score := $(every) score attribution coverage equations published rankings calls \
+    local_models text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
     .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(RUN) score --params params/$*.yaml
 
-modules_bootstrap := $(every) bootstrap score calls local_models text
+modules_bootstrap := $(every) bootstrap equations style
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
