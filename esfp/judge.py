@@ -1,0 +1,276 @@
+"""The judge stage: split responses, label every sentence by a panel, extract stances.
+
+Sections 4.4 and 4.5 and Appendix A of the paper. Judges are offline models (esfp.offline) or
+language models asked through an endpoint (esfp.llm_judges).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from esfp import calls, files, llm_judges, offline
+from esfp.agreement import against_reference, disputed, pairwise, shares
+from esfp.offline import LABELS
+from esfp.replies import STANCES
+from esfp.replies import parse_labels as parse_labels  # the stage's names for them
+from esfp.replies import parse_stance as parse_stance
+from esfp.text import split_report
+
+
+def panel_label(labels: list[str | None], rule: str = "unanimous") -> str | None:
+    """The panel's label of one sentence (Section 4.4).
+
+    Parameters
+    ----------
+    labels
+        One a judge; None where that judge failed.
+    rule
+        'unanimous': the label if all agree. 'majority': the label that at least two thirds of the
+        judges give. Else C, which leaves the density's denominator.
+
+    Returns
+    -------
+    str or None
+        None where any judge failed, under either rule: the sentence is missing, which is not C.
+        Counting the others alone would make it the verdict of another panel.
+    """
+    if rule not in ("unanimous", "majority"):
+        raise ValueError(f"unknown panel rule '{rule}'; choose 'unanimous' or 'majority'")
+    if not labels or any(label is None or pd.isna(label) for label in labels):
+        return None
+    top = max(LABELS, key=labels.count)
+    needed = len(labels) if rule == "unanimous" else 2 * len(labels) / 3
+    return top if labels.count(top) >= needed else "C"
+
+
+def split(responses: pd.DataFrame, rule: str = "paper") -> pd.DataFrame:
+    """One row a sentence of every response with status ok; the others have none.
+
+    Returns
+    -------
+    DataFrame
+        The response keys, `sentence_id` (from 1, within the response), `sentence`.
+    """
+    rows = []
+    for row in _answered(responses).itertuples(index=False):
+        keys = [getattr(row, key) for key in files.KEYS]
+        sentences = split_report(row.text, rule).sentences
+        rows += [(*keys, place, text) for place, text in enumerate(sentences, start=1)]
+    return pd.DataFrame(rows, columns=[*files.KEYS, "sentence_id", "sentence"])
+
+
+def split_counts(responses: pd.DataFrame, rule: str = "paper") -> pd.DataFrame:
+    """What splitting kept and dropped, by model and phrasing.
+
+    Returns
+    -------
+    DataFrame
+        model, phrasing, responses, sentences, fragments (under 12 characters), fragment_share
+        (of sentences and fragments), beyond_cap (sentences after the 25th), unsplit (responses
+        with no sentence left).
+    """
+    answered = _answered(responses)
+    reports = [split_report(text, rule) for text in answered["text"]]
+    counts = answered[["model", "phrasing"]].assign(
+        responses=1,
+        sentences=[len(report.sentences) for report in reports],
+        fragments=[len(report.fragments) for report in reports],
+        beyond_cap=[report.beyond_cap for report in reports],
+        unsplit=[int(not report.sentences) for report in reports],
+    )
+    table = counts.groupby(["model", "phrasing"], sort=False).sum().reset_index()
+    share = table["fragments"] / (table["sentences"] + table["fragments"])
+    table.insert(5, "fragment_share", share)
+    return table
+
+
+def label(
+    sentences: pd.DataFrame,
+    judges: list[dict],
+    rule: str,
+    gold: pd.DataFrame,
+    asker: llm_judges.Asker,
+) -> pd.DataFrame:
+    """Add a column `label_<judge>` for each judge, and the panel's `label`.
+
+    Parameters
+    ----------
+    sentences
+        What `split` returns.
+    judges
+        As in the params file: name and kind ('embedding', 'words' or 'llm').
+    gold
+        Reference sentences, for the offline judges.
+    asker
+        Where language models are reached.
+
+    Returns
+    -------
+    DataFrame
+        Labels are A, B, C, or None where a judge failed.
+    """
+    labelled = sentences.copy()
+    for judge in judges:
+        column = f"label_{judge['name']}"
+        if judge["kind"] == "llm":
+            labelled[column] = asker.labels(sentences, judge)
+        else:
+            model = offline.train(judge["kind"], gold)
+            labelled[column] = offline.predict(model, sentences["sentence"].tolist())
+    return labelled.assign(label=panel(labelled, judges, rule))
+
+
+def panel(labelled: pd.DataFrame, judges: list[dict], rule: str) -> list[str | None]:
+    """The panel's label of each row, from the judges' columns."""
+    columns = [labelled[f"label_{judge['name']}"] for judge in judges]
+    return [panel_label(list(labels), rule) for labels in zip(*columns, strict=True)]
+
+
+def stances(
+    responses: pd.DataFrame,
+    claims: pd.Series,
+    stance_judge: str,
+    judges: list[dict],
+    gold: tuple[pd.DataFrame, pd.DataFrame],
+    asker: llm_judges.Asker,
+) -> pd.DataFrame:
+    """One stance a response, null where the response is not ok or the judge failed (Section 4.5).
+
+    Parameters
+    ----------
+    claims
+        item_id → the item's text; the offline judge reads it beside the response.
+    stance_judge
+        'offline', or the name of a language model among `judges`, which is asked with the
+        paper's prompt and reads the response alone.
+    gold
+        Reference sentences and stances, for the offline judge.
+    """
+    answered = _answered(responses)
+    if stance_judge == "offline":
+        sentences, reference = gold
+        pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
+        found = offline.StanceJudge().fit(reference, sentences).predict(pairs)
+    else:
+        judge = next(judge for judge in judges if judge["name"] == stance_judge)
+        found = asker.stances(answered, judge)
+    known = answered[files.KEYS].assign(stance=pd.Series(found, index=answered.index, dtype=object))
+    return responses[files.KEYS].merge(known, on=files.KEYS, how="left", validate="1:1")
+
+
+def _answered(responses: pd.DataFrame) -> pd.DataFrame:
+    return responses[responses["status"] == "ok"].reset_index(drop=True)
+
+
+def validate_sentence_judges(
+    judges: list[dict], rule: str, gold: pd.DataFrame, folds: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Cross-validated agreement of the offline judges and of their panel with the reference.
+
+    There is no row for the panel where a language model sits on it.
+
+    Returns
+    -------
+    table : DataFrame
+        judge, kappa, agreement, precision_X and recall_X for A, B, C.
+    found : DataFrame
+        `gold` with the column `label_<judge>` of each offline judge and the panel's
+        `label_panel`, each label given by a judge that saw no sentence of the same item.
+    """
+    used = [judge for judge in judges if judge["kind"] != "llm"]
+    found = gold.copy()
+    for judge in used:
+        found[f"label_{judge['name']}"] = offline.cross_validate(judge["kind"], gold, folds)
+    names = [judge["name"] for judge in used]
+    if used == judges:
+        found["label_panel"] = panel(found, used, rule)
+        names.append("panel")
+    rows = [
+        {"judge": name} | against_reference(gold["label"], found[f"label_{name}"], LABELS)
+        for name in names
+    ]
+    return pd.DataFrame(rows), found
+
+
+def validate_stance_judge(
+    stance_judge: str, gold: tuple[pd.DataFrame, pd.DataFrame], folds: int
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """Cross-validated agreement of the offline stance judge with the reference.
+
+    Returns
+    -------
+    scores : dict
+        See `agreement.against_reference`; empty where a language model extracts stances.
+    confusion : DataFrame
+        Reference stances in rows, the judge's in columns, counts; empty likewise.
+    """
+    if stance_judge != "offline":
+        return {}, pd.DataFrame()
+    sentences, reference = gold
+    found = offline.cross_validate_stance(reference, sentences, folds)
+    confusion = pd.crosstab(reference["stance"].rename("reference"), found.rename("judge"))
+    confusion = confusion.reindex(index=STANCES, columns=STANCES, fill_value=0)
+    return against_reference(reference["stance"], found, STANCES), confusion
+
+
+def results(
+    sentences_table: pd.DataFrame,
+    stance_scores: dict[str, float],
+    counts: pd.DataFrame,
+    labelled: pd.DataFrame,
+    found: pd.DataFrame,
+    judges: list[dict],
+) -> dict[str, float]:
+    """The stage's numbers by name: judges against the reference, and what each model's run gave.
+
+    Parameters
+    ----------
+    sentences_table
+        From `validate_sentence_judges`.
+    stance_scores
+        From `validate_stance_judge`.
+    counts
+        From `split_counts`.
+    labelled, found
+        From `label` and `stances`.
+    """
+    out: dict[str, float] = {}
+    for row in sentences_table.to_dict("records"):
+        out |= {f"judge.{key}.{row['judge']}": row[key] for key in row if key != "judge"}
+    out |= {f"judge.stance.{key}": value for key, value in stance_scores.items()}
+    totals = counts.groupby("model")[["sentences", "fragments", "beyond_cap", "unsplit"]].sum()
+    for name, row in totals.iterrows():
+        out |= {f"judge.{key}.{name}": int(row[key]) for key in totals.columns}
+        share = row["fragments"] / (row["sentences"] + row["fragments"])
+        out[f"judge.fragment_share.{name}"] = share
+    names = [judge["name"] for judge in judges]
+    between = pairwise(labelled, names, by=["model"]).groupby("model")
+    for key in ("agreement", "kappa"):
+        means = between[key].mean()
+        out |= {f"judge.{key}_between.{name}": value for name, value in means.items()}
+    dispute = disputed(labelled, names).groupby(labelled["model"]).mean()
+    out |= {f"judge.disputed_share.{name}": value for name, value in dispute.items()}
+    for key, frame, values in (("label", labelled, LABELS), ("stance", found, STANCES)):
+        table = shares(frame, key, values, ["model"])
+        for name, row in table.iterrows():
+            out |= {f"judge.{key}_share.{value}.{name}": row[value] for value in table.columns}
+    return out
+
+
+def write(
+    run_dir: str | Path,
+    names: list[str],
+    judges: list[dict],
+    labelled: pd.DataFrame,
+    found: pd.DataFrame,
+) -> None:
+    """Write judged/<slug>.parquet and stances/<slug>.parquet for each model."""
+    schema = files.judged_schema([judge["name"] for judge in judges])
+    for name in names:
+        stem = f"{calls.slug(name)}.parquet"
+        rows = labelled[labelled["model"] == name]
+        files.write_parquet(Path(run_dir, "judged", stem), rows, schema)
+        rows = found[found["model"] == name]
+        files.write_parquet(Path(run_dir, "stances", stem), rows, files.STANCES)
