@@ -27,6 +27,11 @@ endif
 run := $(patsubst params/%.yaml,%,$(PARAMS))
 endif
 
+# the runs that the goals ask for
+runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
+    $(filter smoke,$(MAKECMDGOALS)) \
+    $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS)))
+
 .PHONY: help all smoke test lint clean distclean
 
 help:  ## this list
@@ -77,41 +82,47 @@ distclean: clean  ## also remove the environment
 
 # ---- one rule a stage ------------------------------------------------------------------------
 
-.PRECIOUS: outputs/%.ipynb outputs/%/params/stamp
+.PRECIOUS: outputs/%/params/stamp outputs/%/notebooks/1_generate.ipynb \
+    outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
+    outputs/%/notebooks/4_score.ipynb outputs/%/notebooks/5_bootstrap.ipynb \
+    outputs/%/notebooks/6_figures.ipynb
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
     $(call code,params files) .venv/installed
+	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
-	@touch $@
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
 outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml: \
     outputs/%/params/stamp ;
 
-# The data files that a run reads (corpus, prompts, labels) are listed by its own params.
--include $(wildcard outputs/*/params/inputs.d outputs/*/*/params/inputs.d)
+# The data files that a run reads (corpus, prompts, labels) are listed by its own params: make
+# resolves these first, reads the list, and starts over with it.
+outputs/%/params/inputs.d: outputs/%/params/stamp ;
+include $(patsubst %,outputs/%/params/inputs.d,$(runs))
 
-every := params files corpus run paper
+every := files params paper run
 
-modules_generate := $(every) generate calls local_models text
+modules_generate := $(every) generate calls corpus local_models text
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) judge offline embed calls local_models text
+modules_judge := $(every) judge agreement calls corpus cues encoder llm_judges local_models offline replies \
+    style text
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
     outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
 	@$(RUN) judge --params params/$*.yaml
 
-modules_embed := $(every) embed calls local_models text
+modules_embed := $(every) embed calls encoder local_models style text
 outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     outputs/%/notebooks/1_generate.ipynb .make/notebooks/3_embed.ipynb.sum \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution coverage equations published rankings calls \
-    local_models text
+modules_score := $(every) score attribution calls corpus coverage equations local_models published \
+    rankings text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
     .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
@@ -123,7 +134,8 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures tables style calls local_models text
+modules_figures := $(every) figures calls cells corpus diagrams equations findings local_models \
+    rankings style tables text
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))
@@ -134,8 +146,10 @@ outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
 typesetting := $(call sums,paper/filters/* paper/style/* paper/references.bib) $(call code,paper files)
 
 outputs/%/report.pdf: outputs/%/notebooks/6_figures.ipynb .make/paper/report.md.sum $(typesetting)
-	@$(PY) -m esfp.paper paper/report.md --run $*
+	@$(PY) -m esfp.paper paper/report.md outputs/$*/report run=outputs/$*
+	@touch $@
 
 paper/paper.pdf: outputs/published/notebooks/6_figures.ipynb outputs/local/notebooks/6_figures.ipynb \
     .make/paper/paper.md.sum $(typesetting)
-	@$(PY) -m esfp.paper paper/paper.md
+	@$(PY) -m esfp.paper paper/paper.md paper/paper published=outputs/published local=outputs/local
+	@touch $@

@@ -5,9 +5,6 @@ Source: section 4.1 and appendix A of the paper.
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -135,7 +132,7 @@ def ask(
             failures: dict[str, str] = {}
             try:
                 failures = calls.complete(
-                    pending, provider, journal, _reporter(candidate.name, len(final))
+                    pending, provider, journal, calls.reporter(candidate.name, len(final))
                 )
             except files.DataError as error:
                 stopped.append(error)
@@ -152,32 +149,6 @@ def ask(
     if stopped:
         raise stopped[0]
     return pd.concat(tables, ignore_index=True)
-
-
-def _reporter(model: str, already: int) -> calls.Progress:
-    """Progress for the terminal, through the file that the runner watches; notebooks stay clean."""
-    path = os.environ.get("ESFP_PROGRESS")
-    start = time.monotonic()
-    last = 0.0
-
-    def report(done: int, failed: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < 0.5 and done + failed < total:
-            return
-        last = now
-        rate = (done + failed) / max(now - start, 1e-9)
-        left = (total - done - failed) / rate if rate else float("inf")
-        line = (
-            f"{model}: {already + done} of {already + total} answers, {failed} failed, "
-            f"{60 * rate:.0f} a minute, {left / 60:.1f} min left"
-        )
-        if path:
-            Path(path).write_text(line, encoding="utf-8")
-        elif sys.stderr.isatty():
-            print(line, end="\r", file=sys.stderr)
-
-    return report
 
 
 def summary(responses: pd.DataFrame) -> pd.DataFrame:

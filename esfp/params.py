@@ -412,8 +412,10 @@ def inputs(params: Params) -> dict[str, list[str]]:
         gold = [f"{params.judge.gold}/{name}.csv" for name in ("sentences", "stances")]
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:
-        reads["score"].append(params.released)
-        reads["figures"].append(params.released)
+        printed = Path(params.released).with_name("printed.yaml")
+        beside = [str(printed)] if printed.exists() else []
+        reads["score"] += [params.released, *beside]
+        reads["figures"] += [params.released, *beside]
     return reads
 
 

@@ -89,7 +89,7 @@ def _progress(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _clean_environment(progress: Path) -> Iterator[None]:
+def _clean_environment(progress: Path) -> Iterator[Path]:
     """What a kernel inherits: its own IPython folder, no plotting back-end, fixed hashes."""
     with tempfile.TemporaryDirectory() as folder:
         changes = {
@@ -102,7 +102,7 @@ def _clean_environment(progress: Path) -> Iterator[None]:
         os.environ.update(changes)
         os.environ.pop("MPLBACKEND", None)  # Agg here would drop every inline figure
         try:
-            yield
+            yield Path(folder)
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -155,18 +155,23 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
     partial = target.with_suffix(".partial.ipynb")
     failed = target.with_suffix(".failed.ipynb")
     progress = target.with_suffix(".progress")
-    sockets = Config()  # files instead of TCP ports: no races between runs, nothing to listen in on
-    sockets.KernelManager.transport = sockets.ConnectionFileMixin.transport = "ipc"
+    settings = Config()
+    # a kernel that is slow to end is interrupted, which is no error to tell the user of
+    settings.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
     error = None
     try:
-        with _clean_environment(progress), _progress(progress):
+        with _clean_environment(progress) as folder, _progress(progress):
+            # sockets in a folder of this kernel's own: no ports that two runs could race for
+            settings.KernelManager.transport = "ipc"
+            settings.KernelManager.ip = str(folder / "kernel")
+            settings.ConnectionFileMixin = settings.KernelManager
             papermill.execute_notebook(
                 str(source),
                 str(partial),
                 parameters=values,
                 kernel_name="python3",
                 progress_bar=False,
-                config=sockets,
+                config=settings,
                 cwd=os.getcwd(),
             )
     except PapermillExecutionError as problem:

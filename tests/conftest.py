@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 REPO = Path(__file__).resolve().parent.parent
+# Workspaces share the repository's embedding cache: the reference labels are embedded once.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(REPO), "ESFP_CACHE": str(REPO / "outputs/.cache")}
 
 
 class Server:
@@ -76,7 +78,7 @@ class Workspace:
         return subprocess.run(
             [sys.executable, "-m", *map(str, arguments)],
             cwd=self.root,
-            env=os.environ | {"PYTHONPATH": str(REPO)},
+            env=ENVIRONMENT,
             capture_output=True,
             text=True,
             timeout=300,

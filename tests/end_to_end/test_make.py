@@ -1,0 +1,120 @@
+"""make: the graph is right, nothing runs without a reason, and content decides, not the clock."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+
+from esfp import params, run
+from tests.conftest import ENVIRONMENT, REPO
+
+MAKEFILE = (REPO / "Makefile").read_text()
+
+
+def imports(source: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "esfp":
+            names = [alias.name for alias in node.names]
+            found |= set(names) if node.module == "esfp" else {node.module.split(".")[1]}
+        if isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("esfp.")}
+    return {name for name in found if (REPO / "esfp" / f"{name}.py").exists()}
+
+
+def closure(names: set[str]) -> set[str]:
+    reached: set[str] = set()
+    while names - reached:
+        name = (names - reached).pop()
+        reached.add(name)
+        names = names | imports((REPO / "esfp" / f"{name}.py").read_text())
+    return reached
+
+
+@pytest.mark.parametrize("stage", params.STAGES)
+def test_a_stage_depends_on_every_module_it_uses(stage):
+    cells = nbformat.read(REPO / f"notebooks/{run.notebook_name(stage)}.ipynb", as_version=4).cells
+    source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    every = re.search(r"^every := (.*)$", MAKEFILE, re.M).group(1)
+    listed = re.search(rf"^modules_{stage} := \$\(every\) ((?:.*\\\n)*.*)$", MAKEFILE, re.M).group(
+        1
+    )
+    listed = set(every.split()) | set(listed.replace("\\", " ").split())
+    assert closure(imports(source) | {"run"}) == listed
+
+
+def test_help_is_the_default():
+    done = subprocess.run(["make"], cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "make all" in done.stdout and "make smoke" in done.stdout
+
+
+@pytest.mark.parametrize("path", ["params/none.yaml", "/tmp/mine.yaml"])
+def test_a_wrong_params_path_is_one_line(path):
+    done = subprocess.run(
+        ["make", "all", f"PARAMS={path}"], cwd=REPO, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"PARAMS={path}" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.fixture
+def project(workspace, server):
+    """The workspace with a Makefile, and notebooks of its own to touch."""
+    for name in ("Makefile", "requirements.lock", "weights.lock"):
+        shutil.copy(REPO / name, workspace.root)
+    (workspace.root / "notebooks").unlink()
+    shutil.copytree(REPO / "notebooks", workspace.root / "notebooks")
+    (workspace.root / "esfp").symlink_to(REPO / "esfp")
+    workspace.path = workspace.params("tiny", server.base_url)
+
+    def make(*arguments):
+        return subprocess.run(
+            ["make", "-o", ".venv/installed", f"PY={sys.executable}", *arguments],
+            cwd=workspace.root,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    workspace.make = make
+    return workspace
+
+
+def stages_run(done) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return [line.split(": ")[1] for line in done.stderr.splitlines() if line.startswith("tiny: ")]
+
+
+def test_only_what_a_change_reaches_runs_again(project, server):
+    goal = ["all", f"PARAMS={project.path}"]
+    first = stages_run(project.make("-j2", *goal))
+    assert sorted(first) == sorted(params.STAGES)
+    assert first[0] == "generate" and first[-3:] == ["score", "bootstrap", "figures"]
+    assert (project.root / "outputs/tiny/report.pdf").stat().st_size > 0
+    asked = sum(server.calls())
+
+    start = time.monotonic()
+    assert stages_run(project.make(*goal)) == []
+    assert time.monotonic() - start < 5  # the bar, 1 s, is measured by hand on a quiet machine
+    assert project.make("-q", *goal).returncode == 0
+
+    os.utime(project.root / "notebooks/4_score.ipynb")
+    os.utime(project.root / project.path)
+    assert stages_run(project.make(*goal)) == []
+
+    path = project.root / project.path
+    path.write_text(path.read_text() + "score: {weights: {ar: 0.3, scd: 0.4}}\n")
+    assert stages_run(project.make(*goal)) == ["score", "bootstrap", "figures"]
+    assert sum(server.calls()) == asked
+    results = json.loads((project.root / "outputs/tiny/results.json").read_text())
+    assert results["score.delta_ar.steady"] == pytest.approx(0.75)

@@ -1,0 +1,92 @@
+"""The notebooks: stored clean, and executed by papermill against a real server."""
+
+import json
+
+import nbformat
+import pytest
+
+from esfp import params, run
+from tests.conftest import REPO
+
+NOTEBOOKS = sorted(REPO.glob("notebooks/*.ipynb"))
+
+
+def test_one_notebook_a_stage():
+    assert [path.stem for path in NOTEBOOKS] == [run.notebook_name(s) for s in params.STAGES]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_without_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{i:02d}" for i in range(len(notebook.cells))
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_function_is_defined_in_a_notebook(path):
+    source = "\n".join(
+        c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"
+    )
+    assert not [
+        line for line in source.splitlines() if line.startswith(("def ", "class ", "async "))
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_parameters_match_the_stage(path):
+    stage = path.stem.split("_", 1)[1]
+    values = params.stage_parameters(params.load(REPO / "params/local.yaml"), stage, "local")
+    run.check_parameters(nbformat.read(path, as_version=4), values, path)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_prose_before_code_and_assertions_at_the_end(path):
+    cells = nbformat.read(path, as_version=4).cells
+    assert cells[0].cell_type == "markdown" and cells[0].source.startswith("# ")
+    assert cells[-1].cell_type == "code" and "assert " in cells[-1].source
+
+
+def test_all_stages_on_four_items(workspace, server):
+    path = workspace.params("tiny", server.base_url, models=("steady", "other"))
+    for stage in params.STAGES:
+        done = workspace.stage(stage, path)
+        assert done.returncode == 0, done.stderr
+        executed = workspace.root / f"outputs/tiny/notebooks/{run.notebook_name(stage)}.ipynb"
+        assert executed.exists() and executed.with_suffix(".html").exists()
+    out = workspace.root / "outputs/tiny"
+    assert (
+        (out / "scores.csv").read_text().splitlines()[0].startswith("model,vendor,type,rank,esfp")
+    )
+    assert (out / "tables/table5_leaderboard.csv").exists()
+    assert (out / "figures/fig4_gradient.pdf").exists()
+    results = json.loads((out / "results.json").read_text())
+    assert results["generate.ok.steady"] == 20
+    # the server reports under P1 and commits under P2, word for word
+    assert results["score.delta_ar.steady"] == pytest.approx(1 - 1 / 4)
+    assert results["score.delta_scd.steady"] > 0
+    assert sum(server.calls()) == 40
+
+
+def test_llm_judges_through_the_endpoint(workspace, server):
+    judges = [
+        {"name": name, "kind": "llm", "provider": "test", "model": name} for name in ("one", "two")
+    ]
+    path = workspace.params("panel", server.base_url, judges=judges)
+    values = (
+        (workspace.root / path).read_text().replace("judges:", "stance_judge: one\n  judges:", 1)
+    )
+    (workspace.root / path).write_text(values)
+    for stage in ("generate", "judge"):
+        done = workspace.stage(stage, path)
+        assert done.returncode == 0, done.stderr
+    results = json.loads((workspace.root / "outputs/panel/results/judge.json").read_text())
+    assert results
+    asked = sum(server.calls())
+    # the server has five answers: a request that equals another is asked once
+    assert asked == 20 + 2 * 5 + 5  # responses, two judges, one stance judge
+    assert workspace.stage("judge", path).returncode == 0
+    assert sum(server.calls()) == asked
