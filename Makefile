@@ -58,7 +58,8 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
-	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' \) -delete
+	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
+	  -o -name 'correlations.csv' -o -name 'recomputed.csv' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv outputs/.cache
@@ -77,8 +78,8 @@ distclean: clean  ## also remove the environment
 .PRECIOUS: .make/%.sum
 .make/%.sum: %
 	@mkdir -p $(@D)
-	@if [ -e '$<' ]; then cksum < '$<'; else echo missing; fi > $@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@if [ -e '$<' ]; then cksum < '$<'; else echo missing; fi > $@.$$PPID
+	@if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # ---- one rule a stage ------------------------------------------------------------------------
 
@@ -99,7 +100,11 @@ outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/fig
 # The data files that a run reads (corpus, prompts, labels) are listed by its own params: make
 # resolves these first, reads the list, and starts over with it.
 outputs/%/params/inputs.d: outputs/%/params/stamp ;
-include $(patsubst %,outputs/%/params/inputs.d,$(runs))
+lists := $(patsubst %,outputs/%/params/inputs.d,$(runs))
+# an old and empty list where there is none: make would name the missing file beside every error
+$(foreach list,$(lists),$(if $(wildcard $(list)),,$(shell mkdir -p $(dir $(list)) && \
+    touch -t 200001010000 $(list))))
+include $(lists)
 
 every := files params paper run
 

@@ -148,7 +148,20 @@ def ask(
             tables.append(table[files.RESPONSES.names])
     if stopped:
         raise stopped[0]
+    for table in tables:
+        _require_one_answer(table)
     return pd.concat(tables, ignore_index=True)
+
+
+def _require_one_answer(table: pd.DataFrame) -> None:
+    if (table["status"] == "ok").any():
+        return
+    counts = ", ".join(f"{n} {status}" for status, n in table["status"].value_counts().items())
+    reason = next(iter(table["error"].dropna()), "the endpoint sent no text")
+    raise calls.CallError(
+        f"{table['model'].iloc[0]}: none of its {len(table)} answers can be used ({counts}): "
+        f"{reason}"
+    )
 
 
 def summary(responses: pd.DataFrame) -> pd.DataFrame:

@@ -66,7 +66,8 @@ class Workspace:
             "generate": {"candidates": [{"name": m, "provider": "test"} for m in models]},
             "judge": {
                 "judges": judges
-                or [{"name": "embedding", "kind": "embedding"}, {"name": "words", "kind": "words"}]
+                or [{"name": "embedding", "kind": "embedding"}, {"name": "words", "kind": "words"}],
+                "folds": 2,
             },
         }
         path = self.root / "params" / f"{name}.yaml"

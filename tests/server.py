@@ -2,7 +2,8 @@
 
 It answers by the phrasing of the prompt, as a flexible model would, and labels and detects
 stances when it gets a judge's system prompt. The model's name asks for special behaviour:
-`slow` waits 50 ms, `unknown` is not found, `flaky` fails every other call at first.
+`slow` waits 50 ms, `unknown` is not found, `flaky` fails every other call at first, `constant`
+says the same whatever it is asked, `terse` less than a sentence, `mute` nothing.
 `GET /calls` returns how often each distinct request came.
 """
 
@@ -59,7 +60,9 @@ def app() -> web.Application:
             await asyncio.sleep(0.05)
         if body["model"] == "flaky" and calls[name] == 1 and len(calls) % 2 == 0:
             return web.json_response({"error": {"message": "overloaded"}}, status=503)
-        text = answer(body["messages"])
+        fixed = {"constant": "Water is wet in most places. " * 2, "terse": "Yes.", "mute": ""}
+        text = fixed.get(body["model"])
+        text = answer(body["messages"]) if text is None else text
         return web.json_response(
             {
                 "id": "chatcmpl-0",

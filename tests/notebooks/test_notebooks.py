@@ -90,3 +90,32 @@ def test_llm_judges_through_the_endpoint(workspace, server):
     assert asked == 20 + 2 * 5 + 5  # responses, two judges, one stance judge
     assert workspace.stage("judge", path).returncode == 0
     assert sum(server.calls()) == asked
+
+
+def test_models_that_hardly_answer_go_through_all_stages(workspace, server):
+    models = ("constant", "terse", "constant/again")
+    path = workspace.params("odd", server.base_url, models=models)
+    values = (
+        (workspace.root / path)
+        .read_text()
+        .replace("name: constant/again", "name: constant/again\n    model: constant")
+    )
+    (workspace.root / path).write_text(values)
+    for stage in params.STAGES:
+        done = workspace.stage(stage, path)
+        assert done.returncode == 0, done.stderr
+    assert (
+        workspace.run(
+            "esfp.paper", "paper/report.md", "outputs/odd/report", "run=outputs/odd"
+        ).returncode
+        == 0
+    )
+    results = json.loads((workspace.root / "outputs/odd/results.json").read_text())
+    assert results["score.delta_scd.terse"] is None
+    assert results["score.esfp.constant"] is None  # no marker in any answer: AR is undefined
+
+
+def test_a_model_that_says_nothing_is_one_line(workspace, server):
+    done = workspace.stage("generate", workspace.params("odd", server.base_url, models=("mute",)))
+    assert done.returncode == 1
+    assert "error: mute: none of its 20 answers can be used (20 empty)" in done.stderr
