@@ -27,6 +27,12 @@ endif
 run := $(patsubst params/%.yaml,%,$(PARAMS))
 endif
 
+ifneq ($(filter plan,$(MAKECMDGOALS)),)
+ifeq ($(PARAMS),)
+$(error make plan needs a params file: PARAMS=params/mine.yaml)
+endif
+endif
+
 # make mine MODEL=name BASE_URL=â€¦ [KEY_ENV=variable] [COMPARE=run]
 COMPARE ?= published
 ifneq ($(filter mine,$(MAKECMDGOALS)),)
@@ -44,7 +50,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
     $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS))) \
     $(patsubst outputs/%/notebooks/5_bootstrap.ipynb,%,$(filter outputs/%/notebooks/5_bootstrap.ipynb,$(MAKECMDGOALS)))
 
-.PHONY: help all mine smoke test lint clean distclean
+.PHONY: help all mine plan smoke test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +69,9 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=â
 	  && $(MAKE) --no-print-directory "outputs/$$run/report.pdf" \
 	    'outputs/$(COMPARE)/notebooks/5_bootstrap.ipynb' \
 	  && echo && $(PY) -m esfp.mine table "$$run" '$(COMPARE)'
+
+plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
+	@$(PY) -m esfp.plan --params $(PARAMS)
 
 smoke: outputs/smoke/report.pdf  ## the whole pipeline live on the embedded model, 12 items, in minutes
 

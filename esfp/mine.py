@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from pydantic import ValidationError
 
-from esfp import calls, files, params
+from esfp import calls, files, params, terminal
 from esfp.equations import composite, leaderboard
 
 CEILING = 0.199  # of PSI in the paper's cohort (Section 4.3), so that rows can stand side by side
@@ -177,7 +177,7 @@ def compare(run: str, cohort: str) -> str:
         f"{', '.join(mine['model'])} beside the run '{cohort}' (PSI ceiling {CEILING}, the "
         "paper's weights)",
         "",
-        _aligned(shown),
+        terminal.aligned(shown, left=2),
         "",
     ]
     if other and judges(cohort) is None:
@@ -193,19 +193,6 @@ def compare(run: str, cohort: str) -> str:
         f"The whole report: outputs/{run}/report.html",
     ]
     return "\n".join(lines)
-
-
-def _aligned(table: pd.DataFrame) -> str:
-    """Columns of equal width, the first two to the left, numbers to the right."""
-    rows = [list(table.columns), *table.to_numpy().tolist()]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
 
 
 def main(arguments: list[str] | None = None) -> int:
