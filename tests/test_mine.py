@@ -1,5 +1,6 @@
 """One's own model beside others: the file is the user's once edited, and its row is right."""
 
+import shlex
 import subprocess
 
 import numpy as np
@@ -140,20 +141,12 @@ def test_a_run_without_scores_is_one_line(folder):
         mine.compare("none", "published")
 
 
-def test_from_a_server_to_a_row(workspace, server, monkeypatch):
-    monkeypatch.chdir(workspace.root)
-    done = workspace.run(
-        "esfp.mine", "params", "--model", "my/steady", "--base-url", server.base_url
-    )
-    run = done.stdout.strip()
-    path = workspace.root / "params" / f"{run}.yaml"
-    path.write_text(path.read_text() + "\ncorpus: {items: items.csv}\n")
-    for stage in params.STAGES[:4]:
-        done = workspace.stage(stage, path.relative_to(workspace.root))
-        assert done.returncode == 0, done.stderr
-    write_run("published", [("other", 0.9, 0.5, 0.2, 0.3)], 0.2, None)
-    done = workspace.run("esfp.mine", "table", run)
-    assert done.returncode == 0, done.stderr
-    assert server.calls() == [1] * 20
-    marks = {line.split()[1]: line.split()[0] for line in done.stdout.splitlines()[3:5]}
-    assert marks == {"my/steady": "→", "other": "*"}
+def test_every_command_of_the_readme_writes_a_valid_file(folder):
+    lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
+    commands = [shlex.split(line)[2:] for line in lines if line.strip().startswith("make mine ")]
+    assert len(commands) >= 8
+    for words in commands:
+        given = dict(word.split("=", 1) for word in words)
+        path = mine.write_params(given["MODEL"], given["BASE_URL"], given.get("KEY_ENV"))
+        assert params.load(path).generate.candidates[0].name == given["MODEL"]
+        assert set(given) <= {"MODEL", "BASE_URL", "KEY_ENV"}
