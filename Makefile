@@ -27,12 +27,30 @@ endif
 run := $(patsubst params/%.yaml,%,$(PARAMS))
 endif
 
+ifneq ($(filter plan,$(MAKECMDGOALS)),)
+ifeq ($(PARAMS),)
+$(error make plan needs a params file: PARAMS=params/mine.yaml)
+endif
+endif
+
+# make mine MODEL=name BASE_URL=… [KEY_ENV=variable] [COMPARE=run]
+COMPARE ?= published
+ifneq ($(filter mine,$(MAKECMDGOALS)),)
+ifeq ($(and $(MODEL),$(BASE_URL)),)
+$(error make mine needs a model and an endpoint: MODEL=name BASE_URL=http://localhost:8000/v1)
+endif
+ifeq ($(wildcard params/$(COMPARE).yaml),)
+$(error COMPARE=$(COMPARE): no such run; params/$(COMPARE).yaml is not there)
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
     $(filter smoke,$(MAKECMDGOALS)) \
-    $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS)))
+    $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS))) \
+    $(patsubst outputs/%/notebooks/5_bootstrap.ipynb,%,$(filter outputs/%/notebooks/5_bootstrap.ipynb,$(MAKECMDGOALS)))
 
-.PHONY: help all smoke test lint clean distclean
+.PHONY: help all mine plan smoke test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +62,16 @@ all: paper/paper.pdf outputs/published/report.pdf outputs/local/report.pdf  ## t
 else
 all: outputs/$(run)/report.pdf
 endif
+
+mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=… [KEY_ENV=…]
+	@run=$$($(PY) -m esfp.mine params --model "$$MODEL" --base-url "$$BASE_URL" \
+	    --key-env "$$KEY_ENV") \
+	  && $(MAKE) --no-print-directory "outputs/$$run/report.pdf" \
+	    'outputs/$(COMPARE)/notebooks/5_bootstrap.ipynb' \
+	  && echo && $(PY) -m esfp.mine table "$$run" '$(COMPARE)'
+
+plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
+	@$(PY) -m esfp.plan --params $(PARAMS)
 
 smoke: outputs/smoke/report.pdf  ## the whole pipeline live on the embedded model, 12 items, in minutes
 

@@ -176,6 +176,16 @@ class Figures(Strict):
     example_item: str | None = None  # Figure 2; chosen by the widest SCD gradient where absent
 
 
+Dollars = Annotated[float, Field(ge=0)]
+
+
+class Price(Strict):
+    """US dollars a million tokens."""
+
+    input: Dollars
+    output: Dollars
+
+
 class Params(Strict):
     """A whole run. Either candidates are asked, or released score tables are recomputed."""
 
@@ -188,6 +198,7 @@ class Params(Strict):
     score: Score = Score()
     bootstrap: Bootstrap = Bootstrap()
     figures: Figures = Figures()
+    prices: dict[str, Price] = {}  # by provider, or by a model's name or id, which goes first
 
     @model_validator(mode="after")
     def whole(self):
@@ -207,6 +218,12 @@ class Params(Strict):
                 raise ValueError(
                     f"{user.name}: provider '{provider}' is not defined under providers"
                     f"{_nearest(provider, self.providers)}"
+                )
+        priced = {*self.providers, *names, *(getattr(user, "model", None) for user in users)}
+        for key in self.prices:
+            if key not in priced:
+                raise ValueError(
+                    f"prices: '{key}' is no provider or model of this file{_nearest(key, priced)}"
                 )
         llm_judges = [judge.name for judge in self.judge.judges if judge.kind == "llm"]
         if self.judge.stance_judge not in ["offline", *llm_judges]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -39,6 +40,10 @@ WHOLE = CANDIDATE + PROVIDER + JUDGE
         (WHOLE.replace("kind: words", "kind: wrods"), "judge.judges.0"),
         (WHOLE.replace("base_url: 'http://here'", "concurrency: 3"), "either base_url or embedded"),
         (WHOLE.replace("j, kind", "'a/b', kind"), "judge.judges.0"),
+        (WHOLE + "prices: {q: {input: 1, output: 2}}\n", "prices: 'q' is no provider or model"),
+        (WHOLE + "prices: {p: {input: -1, output: 2}}\n", "prices.p.input"),
+        (WHOLE + "prices: {p: {input: 1, output: 2, out: 3}}\n", "did you mean 'output'?"),
+        (WHOLE + "prices: {p: {input: 1}}\n", "'prices.p.output' is missing"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, text, words):
@@ -94,3 +99,32 @@ def test_a_changed_weight_changes_the_files_of_later_stages_alone(tmp_path, monk
     params.write_stage_parameters(path)
     changed = {f.stem for f, when in before.items() if f.stat().st_mtime_ns != when}
     assert changed == {"score", "bootstrap", "figures"}
+
+
+def test_the_papers_cohort_is_table_4_at_the_papers_concurrency():
+    cohort = params.load(REPO / "params/paper_cohort.yaml")
+    released = pd.read_csv(REPO / "outputs/published/released.csv").set_index("model")
+    ids = {candidate.name: candidate.model for candidate in cohort.generate.candidates}
+    assert ids == released["endpoint"].to_dict()
+    for candidate in cohort.generate.candidates:
+        row = released.loc[candidate.name]
+        assert (candidate.vendor, candidate.type) == (row["vendor"], row["type"])
+        slower = candidate.vendor in ("Anthropic", "DeepSeek", "Zhipu AI")
+        assert cohort.providers[candidate.provider].concurrency == (10 if slower else 20)
+    primary, second = cohort.judge.judges
+    assert primary.model == "qwen/qwen3-235b-a22b-instruct-2507"
+    assert second.model == "google/gemini-2.0-flash-lite"
+    assert cohort.judge.stance_judge == primary.name
+    assert {cohort.providers[judge.provider].concurrency for judge in (primary, second)} == {50}
+
+
+def test_prices_do_not_reach_any_stage(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(WHOLE)
+    plain = params.load(path)
+    path.write_text(WHOLE + "prices: {m: {input: 1, output: 2.5}}\n")
+    priced = params.load(path)
+    assert priced.prices["m"] == params.Price(input=1, output=2.5)
+    for stage in params.STAGES:
+        values = [params.stage_parameters(one, stage, "run") for one in (plain, priced)]
+        assert values[0] == values[1]

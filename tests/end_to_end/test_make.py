@@ -118,3 +118,32 @@ def test_only_what_a_change_reaches_runs_again(project, server):
     assert sum(server.calls()) == asked
     results = json.loads((project.root / "outputs/tiny/results.json").read_text())
     assert results["score.delta_ar.steady"] == pytest.approx(0.75)
+
+
+def test_mine_is_one_command_from_a_server_to_a_row(project, server):
+    shutil.copy(REPO / "params/published.yaml", project.root / "params")
+    published = project.root / "outputs/published"
+    published.mkdir(parents=True)
+    for name in ("released.csv", "printed.yaml"):
+        shutil.copy(REPO / "outputs/published" / name, published)
+    # the environment counts as there: make itself passes no -o on to the make that it starts
+    project.make(".make/requirements.lock.sum", ".make/weights.lock.sum")
+    (project.root / ".venv").mkdir()
+    (project.root / ".venv/installed").touch()
+    asked = ["--model", "my/steady $x", "--base-url", server.base_url]
+    run_name = project.run("esfp.mine", "params", *asked).stdout.strip()
+    path = project.root / "params" / f"{run_name}.yaml"
+    path.write_text(path.read_text() + "\ncorpus: {items: items.csv}\n")
+
+    command = ["mine", "MODEL=my/steady $$x", f"BASE_URL={server.base_url}"]
+    done = project.make(*command)
+    assert done.returncode == 0, done.stderr
+    assert "has been edited and is used as it is" in done.stderr
+    assert server.calls() == [1] * 20
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("→  ", "*  "))]
+    assert len(lines) == 9 and sum("my/steady $x" in line for line in lines) == 1
+    assert (project.root / f"outputs/{run_name}/report.html").exists()
+
+    again = project.make(*command)
+    assert again.stdout.splitlines()[-len(lines) :] == done.stdout.splitlines()[-len(lines) :]
+    assert "generate" not in again.stderr and server.calls() == [1] * 20
