@@ -61,10 +61,9 @@ class _Run:
         """The raw answer; raises Failure."""
         import openai
 
-        me = asyncio.current_task()
         arguments = request.sent()
         entered = await self.pace.enter(arguments)
-        self.calling.add(me)
+        self.calling.add(asyncio.current_task())
         try:
             async with asyncio.timeout(self.provider.timeout):
                 create = self.client.chat.completions.with_raw_response.create
@@ -84,7 +83,6 @@ class _Run:
             self.pace.went_well()
             return raw
         finally:
-            self.calling.discard(me)
             self.pace.leave()
         if failure.verdict == "blocked":
             choice = {"message": {"content": ""}, "finish_reason": "content_filter"}
@@ -100,6 +98,7 @@ class _Run:
             try:
                 return await self.one_try(request)
             except Failure as failure:
+                self.calling.discard(asyncio.current_task())
                 wait = failure.wait
                 if failure.verdict == "endpoint" or (first and failure.unreachable):
                     raise _Stop(failure.words) from None
@@ -136,6 +135,7 @@ class _Run:
         else:
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             await self.put((request.sha, request.canonical(), raw, now))
+            self.calling.discard(asyncio.current_task())
             self.bad_in_a_row = self.failed_in_a_row = 0
             self.done += 1
         self.progress(self.done, len(self.failures), self.total)

@@ -92,21 +92,21 @@ class Endpoint:
     def __init__(self) -> None:
         self.log: list[dict] = []
         self.seen: collections.Counter[str] = collections.Counter()
-        self.busy = 0
+        self.busy: collections.Counter[str] = collections.Counter()  # by model
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         prompt = json.dumps(body, sort_keys=True)
         self.seen[prompt] += 1
-        self.busy += 1
-        headers = dict(request.headers)
-        self.log.append({"body": body, "headers": headers, "busy": self.busy})
+        self.busy[body["model"]] += 1
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.log.append({"body": body, "headers": headers, "busy": self.busy[body["model"]]})
         script = body["model"].split(",")
         step = script[min(self.seen[prompt], len(script)) - 1]
         try:
             return await self.act(request, step, body)
         finally:
-            self.busy -= 1
+            self.busy[body["model"]] -= 1
 
     async def act(self, request: web.Request, step: str, body: dict) -> web.StreamResponse:
         text = answer(body["messages"])
@@ -142,7 +142,7 @@ class Endpoint:
             said = f"Your key is {request.headers.get('Authorization', '')}. " + text
             return web.json_response(completion(model, {"content": said}))
         if step.startswith("limit-"):  # more calls at once than that are one too many
-            if self.busy > int(step.removeprefix("limit-")):
+            if self.busy[model] > int(step.removeprefix("limit-")):
                 return error(429, "Slow down")
             await asyncio.sleep(0.02)
         if step.startswith("wait-"):
