@@ -1,56 +1,15 @@
 """Calls against a real server that misbehaves: what is tried again, what ends, what is recorded."""
 
-import json
-import subprocess
-import sys
 import time
-import urllib.request
 
 import pytest
 
 from esfp import calls
 from esfp.providers import Provider
-from tests.conftest import REPO
 from tests.misbehaving import LONG, TRACE
 from tests.server import ANSWERS
 
 TEXT = ANSWERS["what is your take"]
-
-
-class Server:
-    """A running tests/misbehaving.py."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.misbehaving"],
-            cwd=REPO,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.address = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
-        self.base_url = f"{self.address}/v1"
-
-    def log(self, reset=False):
-        """Every request that came since the last reset."""
-        with urllib.request.urlopen(f"{self.address}/log", timeout=10) as reply:
-            log = json.load(reply)
-        if reset:
-            urllib.request.urlopen(f"{self.address}/reset", timeout=10).close()
-        return log
-
-
-@pytest.fixture(scope="module")
-def running():
-    server = Server()
-    yield server
-    server.process.kill()
-    server.process.wait()
-
-
-@pytest.fixture
-def bad(running):
-    running.log(reset=True)
-    return running
 
 
 @pytest.fixture(autouse=True)
