@@ -102,7 +102,7 @@ outputs/%/params/inputs.d: outputs/%/params/stamp ;
 include $(patsubst %,outputs/%/params/inputs.d,$(runs))
 
 every := files keys params paper providers run
-calling := answers calls failures journal local_models pace progress request text
+calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \

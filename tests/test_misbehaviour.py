@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from esfp import calls
+from esfp import asking, calls
 from esfp.providers import Provider
 from tests.misbehaving import LONG, TRACE
 from tests.server import ANSWERS
@@ -14,7 +14,7 @@ TEXT = ANSWERS["what is your take"]
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(asking, "FIRST_PAUSE", 0.05)
 
 
 def ask(tmp_path, bad, script, n=3, **more):
@@ -107,11 +107,11 @@ def test_one_bad_request_ends_alone_and_a_run_of_them_stops_the_model(tmp_path, 
     assert list(failures.values()) == ["Unsupported value: 'temperature'"] * 2 and found == []
     with pytest.raises(calls.CallError, match="Unsupported value"):
         ask(tmp_path, bad, "400", n=50, concurrency=1)
-    assert len(bad.log()) == 2 + calls.BAD_REQUESTS_IN_A_ROW
+    assert len(bad.log()) == 2 + asking.BAD_REQUESTS_IN_A_ROW
 
 
 def test_an_endpoint_that_is_down_stops_the_model(tmp_path, bad, monkeypatch):
-    monkeypatch.setattr(calls, "FAILURES_IN_A_ROW", 6)
+    monkeypatch.setattr(asking, "FAILURES_IN_A_ROW", 6)
     with pytest.raises(calls.CallError, match="6 calls failed in a row: The server had an error"):
         ask(tmp_path, bad, "500", n=100, retries=0)
     assert len(bad.log()) < 15
