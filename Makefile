@@ -118,7 +118,7 @@ distclean: clean  ## also remove the environment
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files) .venv/installed
+    $(call code,params files keys providers) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -134,28 +134,27 @@ $(foreach list,$(lists),$(if $(wildcard $(list)),,$(shell mkdir -p $(dir $(list)
     touch -t 200001010000 $(list))))
 include $(lists)
 
-every := files params paper run
+every := files keys params paper providers run
+calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) generate calls corpus local_models text
+modules_generate := $(every) $(calling) generate corpus
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) judge agreement calls corpus cues encoder llm_judges local_models offline replies \
-    style text
+modules_judge := $(every) $(calling) judge agreement corpus cues encoder llm_judges offline replies style
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
     outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
 	@$(RUN) judge --params params/$*.yaml
 
-modules_embed := $(every) embed calls encoder local_models style text
+modules_embed := $(every) $(calling) embed encoder style
 outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     outputs/%/notebooks/1_generate.ipynb .make/notebooks/3_embed.ipynb.sum \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution calls corpus coverage equations local_models published \
-    rankings text
+modules_score := $(every) $(calling) score attribution corpus coverage equations published rankings
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
     .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
@@ -167,8 +166,8 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures calls cells corpus diagrams equations findings local_models \
-    rankings style tables text
+modules_figures := $(every) $(calling) figures cells corpus diagrams equations findings rankings style \
+    tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))

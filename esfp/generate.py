@@ -39,12 +39,9 @@ def plan(
     rows = []
     for row in prompts.itertuples():
         for sample in range(samples):
-            request = calls.Request(
-                endpoint=calls.identity(provider),
-                model=candidate.model or candidate.name,
-                messages=(("system", system_prompt), ("user", row.prompt)),
-                decoding=provider.decoding | candidate.decoding,
-                sample=sample,
+            model = candidate.model or candidate.name
+            request = calls.build(
+                provider, model, system_prompt, row.prompt, candidate.decoding, sample
             )
             rows.append(
                 (candidate.name, row.item_id, row.type, row.phrasing, sample, request, request.sha)

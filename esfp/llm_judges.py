@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from esfp import calls, files, replies
-from esfp.params import Provider
+from esfp.providers import Provider
 from esfp.replies import STANCES, Unreadable
 
 Question = tuple[str, dict, Callable[[str], object]]  # user turn, response format, reader

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from esfp.files import DataError
-from esfp.params import Embedded, Weights
+from esfp.providers import Embedded, Weights
 
 
 class WeightsError(DataError):

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from esfp import files
+from esfp import files, keys
+from esfp.providers import Embedded as Embedded  # parts of the params, used by other modules
+from esfp.providers import Provider as Provider
+from esfp.providers import Strict
+from esfp.providers import Weights as Weights
 
 STAGES = ["generate", "judge", "embed", "score", "bootstrap", "figures"]
 
@@ -19,69 +23,10 @@ class ParamsError(files.DataError):
     """A params file is wrong; the text is one clear line."""
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
 Share = Annotated[float, Field(ge=0, le=1)]
 Phrasing = Literal["P0", "P1", "P2", "P3", "P4"]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(min_length=1)]
 JudgeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
-
-
-class Weights(Strict):
-    """Where a weights file comes from: a Python package, a local path, or a hub repository."""
-
-    package: str | None = None
-    version: str | None = None
-    member: str | None = None
-    path: str | None = None
-    hub_repo: str | None = None
-    hub_file: str | None = None
-    sha256: Sha256
-
-    @model_validator(mode="after")
-    def one_source(self):
-        sources = {
-            "package, version and member": [self.package, self.version, self.member],
-            "path": [self.path],
-            "hub_repo and hub_file": [self.hub_repo, self.hub_file],
-        }
-        started = [name for name, parts in sources.items() if any(parts)]
-        if len(started) != 1 or not all(sources[started[0]]):
-            raise ValueError(f"give exactly one source: {'; or '.join(sources)}")
-        return self
-
-
-class Embedded(Strict):
-    """A GGUF model served in this process by llama.cpp."""
-
-    weights: Weights
-    slots: Annotated[int, Field(ge=1)] = 8
-    threads: Annotated[int, Field(ge=1)] = 2
-    context: Annotated[int, Field(ge=256)] = 1280  # tokens a slot: prompt and answer
-
-
-class Provider(Strict):
-    """An OpenAI-compatible endpoint, or an embedded model behind one on the loopback."""
-
-    base_url: str | None = None
-    embedded: Embedded | None = None
-    key_env: str | None = None
-    concurrency: Annotated[int, Field(ge=1)] = 20
-    timeout: Annotated[float, Field(gt=0)] = 120.0  # seconds, the whole call
-    retries: Annotated[int, Field(ge=0)] = 5
-    decoding: dict[str, Any] = {}
-
-    @model_validator(mode="after")
-    def one_endpoint(self):
-        if (self.base_url is None) == (self.embedded is None):
-            raise ValueError("give either base_url or embedded")
-        if self.key_env and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.key_env):
-            # the value is not quoted: it may be a key that someone pasted here
-            raise ValueError("key_env takes the name of an environment variable, not a key")
-        return self
 
 
 class Candidate(Strict):
@@ -375,6 +320,11 @@ def load(path: str | Path) -> Params:
     """
     path = Path(path)
     data = _resolve(path)
+    if (place := keys.find(data)) is not None:
+        raise ParamsError(
+            f"{path}: '{'.'.join(map(str, place))}' holds something shaped like a key; keys are "
+            "read from the environment or a .env file: give the variable's name as key_env"
+        )
     try:
         return Params.model_validate(data)
     except ValidationError as error:

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -108,6 +109,32 @@ def _clean_environment(progress: Path) -> Iterator[Path]:
             os.environ.update(before)
 
 
+@contextlib.contextmanager
+def _kernel_ends_with_us() -> Iterator[None]:
+    """Ctrl-C (or a plain kill) ends the kernel at once: it does not get the terminal's signals.
+
+    That is safe at any moment: each answer is in the journal before it counts as done.
+    """
+    import psutil
+
+    def end(number: int, _) -> None:
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _normalise(notebook: Any) -> None:
     """Take out what differs between two executions of the same cells."""
     for index, cell in enumerate(notebook.cells):
@@ -160,7 +187,11 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
     settings.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
     error = None
     try:
-        with _clean_environment(progress) as folder, _progress(progress):
+        with (
+            _clean_environment(progress) as folder,
+            _progress(progress),
+            _kernel_ends_with_us(),
+        ):
             # sockets in a folder of this kernel's own: no ports that two runs could race for
             settings.KernelManager.transport = "ipc"
             settings.KernelManager.ip = str(folder / "kernel")
@@ -174,6 +205,9 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
                 config=settings,
                 cwd=os.getcwd(),
             )
+    except KeyboardInterrupt:
+        partial.unlink(missing_ok=True)
+        raise
     except PapermillExecutionError as problem:
         error = str(problem.evalue)
         if problem.ename not in CLEAR_ERRORS:
@@ -251,7 +285,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print(
-            "\nstopped; what was answered is kept, the same command goes on from there",
+            "\nstopped; what was answered is kept. To go on from there, give the same command "
+            f"again: python -m esfp.run {options.stage} --params {options.params}",
             file=sys.stderr,
         )
         return 130

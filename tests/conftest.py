@@ -41,6 +41,42 @@ def server():
     running.process.wait()
 
 
+class Misbehaving:
+    """A running tests/misbehaving.py."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.misbehaving"],
+            cwd=REPO,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.address = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
+        self.base_url = f"{self.address}/v1"
+
+    def log(self, reset: bool = False) -> list[dict]:
+        """Every request that came since the last reset."""
+        with urllib.request.urlopen(f"{self.address}/log", timeout=10) as reply:
+            log = json.load(reply)
+        if reset:
+            urllib.request.urlopen(f"{self.address}/reset", timeout=10).close()
+        return log
+
+
+@pytest.fixture(scope="session")
+def misbehaving():
+    running = Misbehaving()
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+@pytest.fixture
+def bad(misbehaving):
+    misbehaving.log(reset=True)
+    return misbehaving
+
+
 class Workspace:
     """A folder with the repository's notebooks, corpus and paper, and params files of its own."""
 

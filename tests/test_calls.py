@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esfp import calls
+from esfp import calls, failures
 from esfp.params import Provider
 
 
@@ -181,3 +181,40 @@ def test_unset_key_is_one_clear_line(tmp_path, monkeypatch):
     provider = Provider(base_url="http://127.0.0.1:9/v1", key_env="NO_SUCH_KEY")
     with pytest.raises(calls.CallError, match="NO_SUCH_KEY is not set"):
         ask(tmp_path, provider, "m")
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ({"message": "Rate limit reached", "code": 429}, "rate_limit"),
+        ({"message": "Slow down", "code": "rate_limit_exceeded"}, "rate_limit"),
+        ({"message": "Provider returned error", "code": 502}, "transient"),
+        ({"message": "The model is overloaded"}, "transient"),
+        ({"message": "Insufficient credits", "code": 402}, "endpoint"),
+        ({"message": "You exceeded your current quota", "code": "insufficient_quota"}, "endpoint"),
+        ({"message": "Incorrect API key provided"}, "endpoint"),
+        ({"message": "No such model: big"}, "endpoint"),
+        ({"message": "context_length_exceeded: the prompt is too long"}, "request"),
+        ({"message": "Your input was flagged", "code": 403}, "blocked"),
+        ("the endpoint sent no choices", "transient"),
+        ({"message": "Hm."}, "transient"),
+    ],
+)
+def test_an_error_object_inside_a_200_is_what_it_says(body, verdict):
+    assert calls.classify(200, body) == verdict
+
+
+def test_a_quota_that_comes_back_by_itself_is_a_rate():
+    words = "You exceeded your current quota, please check your plan. Please retry in 34.07s."
+    assert failures.asked_wait({}, words) == 34.07
+    assert failures.asked_wait({}, "Try again in 20ms.") == 0.02
+    assert failures.asked_wait({"retry-after": "3"}, words) == 3
+    assert calls.classify(429, words, wait=34.07) == "rate_limit"
+    assert calls.classify(429, {"message": words, "code": "insufficient_quota"}, 34) == "endpoint"
+
+
+def test_words_are_one_line_without_the_key():
+    assert failures.one_line("Wrong\nkey  abc.", "abc") == "Wrong key [key]."
+    assert len(failures.one_line("x" * 9999)) == 500
+    assert failures.message({"error": {"message": "no"}}) == "no"
+    assert failures.message({"detail": [{"msg": "no"}]}) == '[{"msg": "no"}]'

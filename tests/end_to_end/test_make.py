@@ -42,11 +42,11 @@ def closure(names: set[str]) -> set[str]:
 def test_a_stage_depends_on_every_module_it_uses(stage):
     cells = nbformat.read(REPO / f"notebooks/{run.notebook_name(stage)}.ipynb", as_version=4).cells
     source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    every = re.search(r"^every := (.*)$", MAKEFILE, re.M).group(1)
-    listed = re.search(rf"^modules_{stage} := \$\(every\) ((?:.*\\\n)*.*)$", MAKEFILE, re.M).group(
-        1
-    )
-    listed = set(every.split()) | set(listed.replace("\\", " ").split())
+    listed = re.search(rf"^modules_{stage} := ((?:.*\\\n)*.*)$", MAKEFILE, re.M).group(1)
+    for group in ("every", "calling"):
+        names = re.search(rf"^{group} := (.*)$", MAKEFILE, re.M).group(1)
+        listed = listed.replace(f"$({group})", names)
+    listed = set(listed.replace("\\", " ").split())
     assert closure(imports(source) | {"run"}) == listed
 
 

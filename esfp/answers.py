@@ -1,0 +1,103 @@
+"""Reading a raw chat completion: answer, trace and status (pure; no call)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from esfp import text
+
+FINAL = {"ok", "refused", "blocked"}  # drawing again after refusals alone would bias the measure
+_LENGTH = {"length", "max_tokens", "max_output_tokens"}
+_FILTER = {"content_filter", "safety", "prohibited_content", "blocklist", "recitation", "spii"}
+_TRACES = ("thinking", "reasoning")  # types of parts that hold a trace
+
+
+def _parts(content: Any) -> tuple[str, str, str]:
+    """(answer, trace, refusal) of a message's content, which is a text, a list of parts or null."""
+    if content is None or isinstance(content, str):
+        return content or "", "", ""
+    parts = content if isinstance(content, list) else [content]
+    answer, trace, refusal = "", "", ""
+    for part in parts:
+        if isinstance(part, str):
+            answer += part
+        elif isinstance(part, dict):
+            kind = part.get("type")
+            if kind in _TRACES or any(name in part for name in _TRACES):
+                inner = next((part[k] for k in (*_TRACES, "text") if part.get(k)), "")
+                trace += "".join(_parts(inner)[:2])
+            elif kind == "refusal" or part.get("refusal"):
+                refusal += str(part.get("refusal") or "")
+            else:
+                inner = part.get("text") or part.get("content") or ""
+                answer += inner if isinstance(inner, str) else str(inner.get("value") or "")
+    return answer, trace, refusal
+
+
+def _separate_trace(message: dict[str, Any]) -> str:
+    """The trace that some endpoints send in a field of its own."""
+    for key in ("reasoning_content", "reasoning", "thinking"):
+        found = "".join(_parts(message.get(key))[:2])
+        if found:
+            return found
+    details = message.get("reasoning_details")
+    if isinstance(details, list):
+        return "".join(str(d.get("text") or d.get("summary") or "") for d in details
+                       if isinstance(d, dict))  # fmt: skip
+    return ""
+
+
+def _count(usage: Any, key: str) -> int | None:
+    value = usage.get(key) if isinstance(usage, dict) else None
+    return int(value) if isinstance(value, int | float) else None
+
+
+def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
+    """Answer, trace and status out of a raw chat completion.
+
+    Of several choices the first is read: the others would be draws nobody asked for.
+
+    Returns
+    -------
+    dict
+        text, trace, status (ok, refused, empty, truncated, blocked, error), finish_reason,
+        served_model, prompt_tokens, completion_tokens, error.
+    """
+    out: dict[str, Any] = {
+        "text": "",
+        "trace": None,
+        "status": "error",
+        "finish_reason": None,
+        "served_model": raw.get("model"),
+        "prompt_tokens": _count(raw.get("usage"), "prompt_tokens"),
+        "completion_tokens": _count(raw.get("usage"), "completion_tokens"),
+        "error": None,
+    }
+    choices = raw.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        problem = raw.get("error") or "the endpoint sent no choices"
+        out["error"] = problem if isinstance(problem, str) else json.dumps(problem)
+        return out
+    message = choices[0].get("message") or {}
+    reason = choices[0].get("finish_reason")
+    plain = str(reason or "").lower()
+    out["finish_reason"] = "length" if plain in _LENGTH else reason
+    content, inner, refusal = _parts(message.get("content"))
+    answer, trace = text.strip_trace(content)
+    out["text"] = answer.strip()
+    out["trace"] = "\n".join(p for p in (_separate_trace(message), inner, trace) if p) or None
+    refusal = message.get("refusal") or refusal
+    if refusal or plain == "refusal":
+        out["status"], out["text"] = "refused", str(refusal or out["text"])
+    elif plain in _FILTER:
+        out["status"], out["error"] = "blocked", raw.get("error")
+    elif out["text"]:
+        out["status"] = "ok"
+    elif out["finish_reason"] == "length":
+        out["status"] = "truncated"
+    else:
+        out["status"] = "empty"
+        if message.get("tool_calls") or message.get("function_call"):
+            out["error"] = "the model called a tool and said nothing"
+    return out

@@ -1,0 +1,224 @@
+"""The journal: every completed call, durable before its answer is used."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from esfp.failures import CallError
+
+Row = tuple[str, str, dict, str]  # sha, canonical request, raw answer, created_at
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS calls "
+    "(sha TEXT PRIMARY KEY, request TEXT, raw TEXT, created_at TEXT)"
+)
+
+
+class Journal:
+    """Answers by request sha256, in one SQLite file a run; one process at a time.
+
+    Raises
+    ------
+    CallError
+        If another process holds the journal. If the file is damaged: what can be read is moved
+        into a new one first, the damaged one is kept beside it, and the next run goes on.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = filelock.FileLock(f"{self.path}.lock")
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise CallError(
+                f"{self.path}: another process is working on this run; wait for it or stop it"
+            ) from None
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._mend(error)
+
+    def _open(self) -> None:
+        self._db = _connect(self.path)
+        problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise sqlite3.DatabaseError(" ".join(problem.split()))
+
+    def _mend(self, error: Exception) -> None:
+        """Save what can be read of a damaged journal, and say so."""
+        if hasattr(self, "_db"):
+            self._db.close()
+        try:
+            if "locked" in str(error) or "unable to open" in str(error):
+                raise CallError(f"{self.path}: the journal cannot be opened: {error}")
+            kept, saved = _recover(self.path)
+        finally:
+            self._lock.release()
+        raise CallError(
+            f"{self.path}: the journal is damaged ({error}); {saved} answers were recovered into a "
+            f"new one, the damaged file is kept as {kept.name}, and answers in the Parquet files "
+            "are kept: run the same command again to go on"
+        ) from None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._db.close()
+        self._lock.release()
+
+    def put(self, sha: str, request: str, raw: dict, created_at: str, replace: bool = True) -> None:
+        """Write one answer; it is on disk when this returns."""
+        verb = "REPLACE" if replace else "IGNORE"
+        self._db.execute(
+            f"INSERT OR {verb} INTO calls VALUES (?, ?, ?, ?)",  # noqa: S608 (two fixed words)
+            (sha, request, json.dumps(raw, ensure_ascii=False), created_at),
+        )
+
+    def put_all(self, rows: list[Row]) -> None:
+        """Write several answers; all are on disk when this returns."""
+        try:
+            with self.bulk():
+                for row in rows:
+                    self.put(*row)
+        except sqlite3.Error as error:
+            raise CallError(f"{self.path}: the journal cannot be written: {error}") from None
+
+    @contextlib.contextmanager
+    def bulk(self) -> Iterator[None]:
+        """Many writes as one transaction."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def read(self, shas: Iterable[str], what: Callable[[dict, str], Any]) -> dict[str, Any]:
+        """`what(raw answer, created_at)` of those of `shas` that are answered, one at a time."""
+        wanted = set(shas)
+        try:
+            rows = self._db.execute("SELECT sha, raw, created_at FROM calls")
+            return {sha: what(json.loads(raw), at) for sha, raw, at in rows if sha in wanted}
+        except sqlite3.DatabaseError as error:
+            self._mend(error)
+            raise
+
+    def answers(self, shas: Iterable[str]) -> dict[str, tuple[dict, str]]:
+        """(raw answer, created_at) of those of `shas` that are answered."""
+        return self.read(shas, lambda raw, created_at: (raw, created_at))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute(_TABLE)
+    except sqlite3.DatabaseError:
+        db.close()
+        raise
+    return db
+
+
+def _recover(path: Path) -> tuple[Path, int]:
+    """Put a damaged journal aside and write what can be read of it into a new one.
+
+    Returns
+    -------
+    kept : Path
+        The damaged file's new name.
+    saved : int
+        Answers in the new journal.
+    """
+    number = 1
+    while (kept := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(f"{path}{suffix}"):
+            os.replace(f"{path}{suffix}", f"{kept}{suffix}")
+    rows = _readable(kept)
+    new = _connect(path)
+    with contextlib.closing(new):
+        new.execute("BEGIN")
+        new.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?)", rows)
+        new.execute("COMMIT")
+    return kept, len(rows)
+
+
+def _readable(path: Path) -> list[tuple[str, str, str, str]]:
+    """Rows of a damaged journal: read from both ends, then one by one in between."""
+    whole = "SELECT rowid, sha, request, raw, created_at FROM calls NOT INDEXED "
+    found: dict[int, tuple] = {}
+    db = sqlite3.connect(path)
+    # text that is not UTF-8 is damage too: such a row is left out below
+    db.text_factory = bytes
+
+    def take(query: str, *values: int) -> int | None:
+        """Read until the first damaged page; returns the last row's number."""
+        last = None
+        with contextlib.suppress(sqlite3.Error):
+            for last, *row in db.execute(query, values):
+                found[last] = tuple(row)
+        return last
+
+    with contextlib.closing(db), contextlib.suppress(sqlite3.Error):
+        low = take(whole + "ORDER BY rowid") or 0
+        high = take(whole + "ORDER BY rowid DESC")
+        if high is not None:
+            for number in range(low + 1, high):
+                take(whole + "WHERE rowid = ?", number)
+    rows = []
+    for row in found.values():
+        with contextlib.suppress(UnicodeDecodeError, ValueError, AttributeError):
+            sha, request, raw, created_at = (value.decode("utf-8") for value in row)
+            if len(sha) == 64 and isinstance(json.loads(raw), dict):
+                rows.append((sha, request, raw, created_at))
+    return rows
+
+
+class Recorder:
+    """Writes answers from many calls under way: those that come together share one commit."""
+
+    def __init__(self, journal: Journal):
+        self._journal = journal
+        self._waiting: list[tuple[Row, asyncio.Future]] = []
+        self._writer: asyncio.Task | None = None
+
+    async def put(self, row: Row) -> None:
+        """Write one answer; it is on disk when this returns."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._waiting.append((row, done))
+        if self._writer is None:
+            self._writer = loop.create_task(self._write())
+        await asyncio.shield(done)
+
+    async def close(self) -> None:
+        """Wait for what is still being written."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            error = None
+            try:
+                await asyncio.to_thread(self._journal.put_all, [row for row, _ in batch])
+            except Exception as problem:  # handed to everyone who waits for it
+                error = problem
+            for _, done in batch:
+                if not done.done():
+                    done.set_exception(error) if error else done.set_result(None)
+        self._writer = None
