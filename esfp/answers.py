@@ -79,7 +79,8 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
         problem = raw.get("error") or "the endpoint sent no choices"
         out["error"] = problem if isinstance(problem, str) else json.dumps(problem)
         return out
-    message = choices[0].get("message") or {}
+    message = choices[0].get("message")
+    message = message if isinstance(message, dict) else {"content": message}
     reason = choices[0].get("finish_reason")
     plain = str(reason or "").lower()
     out["finish_reason"] = "length" if plain in _LENGTH else reason

@@ -8,6 +8,7 @@ loses at most the calls in flight and no request is ever paid for twice.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from typing import Any
 
@@ -55,10 +56,24 @@ async def _all(
     return run.failures
 
 
+def address(provider: Provider) -> str:
+    """The base_url with each `${NAME}` filled in from the environment or .env; never stored."""
+
+    def value(match: re.Match) -> str:
+        if not (found := keys.get(match[1])):
+            raise CallError(
+                f"the environment variable {match[1]} is not set; base_url {provider.base_url} "
+                f"needs it: export {match[1]}=… and run again"
+            )
+        return found.rstrip("/")
+
+    return re.sub(r"\$\{([A-Za-z_]\w*)\}", value, str(provider.base_url))
+
+
 async def _probe(
     request: Request, provider: Provider, key: str | None, journal: Journal
 ) -> Failure | None:
-    client = asking.client(provider, str(provider.base_url), key)
+    client = asking.client(provider, address(provider), key)
     recorder = Recorder(journal)
     pace = Pace(provider, tokens(request.sent()))
     run = asking.Run(client, provider, key, pace, recorder.put, lambda *_: None)
@@ -165,7 +180,7 @@ def complete(
         return _in_a_thread(_all(requests, provider, base_url, key, journal, progress))
 
     if provider.embedded is None:
-        return run(str(provider.base_url))
+        return run(address(provider))
     from esfp import local_models
 
     with local_models.serve(provider.embedded) as base_url:

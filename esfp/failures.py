@@ -144,8 +144,8 @@ def inside(raw: Any) -> Any:
     choices = raw.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         broken = choices[0].get("error") or choices[0].get("finish_reason") == "error"
-        message = choices[0].get("message") or {}
-        if broken and not message.get("content"):
+        message = choices[0].get("message")
+        if broken and not (isinstance(message, dict) and message.get("content")):
             return choices[0].get("error") or raw.get("error") or "the endpoint broke off"
         return None
     return raw.get("error") or raw.get("detail") or "the endpoint sent no choices"

@@ -218,3 +218,20 @@ def test_words_are_one_line_without_the_key():
     assert len(failures.one_line("x" * 9999)) == 500
     assert failures.message({"error": {"message": "no"}}) == "no"
     assert failures.message({"detail": [{"msg": "no"}]}) == '[{"msg": "no"}]'
+
+
+def test_a_base_url_may_name_a_variable(tmp_path, server, monkeypatch):
+    monkeypatch.delenv("TEST_PROXY", raising=False)
+    provider = Provider(base_url="${TEST_PROXY}/v1")
+    with pytest.raises(calls.CallError, match="TEST_PROXY is not set"):
+        ask(tmp_path, provider, "steady")
+    monkeypatch.setenv("TEST_PROXY", server.address)
+    failures, answers = ask(tmp_path, provider, "steady")
+    assert failures == {} and len(answers) == 6
+    assert calls.identity(provider) == "${TEST_PROXY}/v1"
+
+
+@pytest.mark.parametrize("message", ["Yes.", ["Yes."], None, 3])
+def test_a_message_that_is_no_object(message):
+    raw = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    assert calls.read_answer(raw)["text"] == ("Yes." if message in ("Yes.", ["Yes."]) else "")
