@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from esfp import calls, corpus, files, text
+from esfp import calls, corpus, files, llm_judges, preflight, text
 from esfp.params import Candidate, Provider
 
 _ANSWER = [name for name in files.RESPONSES.names if name not in (*files.KEYS, "request_sha")]
@@ -49,10 +49,23 @@ def plan(
     return pd.DataFrame(rows, columns=[*files.KEYS, "request", "request_sha"])
 
 
-def _keep_recorded(journal: calls.Journal, folder: Path) -> None:
-    """Take answers recorded in Parquet over into the journal, which is read from then on."""
+def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
+    """Take answers recorded in Parquet over into the journal, which is read from then on.
+
+    Returns a line on each file that is damaged; that file is put aside.
+    """
+    damaged = []
     for path in sorted(folder.glob("*.parquet")):
-        recorded = files.read_parquet(path, files.RESPONSES).drop(columns="violations")
+        try:
+            recorded = files.read_parquet(path, files.RESPONSES).drop(columns="violations")
+        except files.DataError as error:
+            kept = path.with_name(f"{path.name}.damaged")
+            path.replace(kept)
+            damaged.append(
+                f"{str(error).split(';')[0]}; it is kept as {kept.name}, what the journal holds of "
+                "it is written again, and the same command asks for the rest"
+            )
+            continue
         recorded = recorded[recorded["status"] != "error"].astype(object)
         with journal.bulk():
             for row in recorded.where(recorded.notna(), None).to_dict("records"):
@@ -64,6 +77,7 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> None:
                     "usage": {name: row[name] for name in ("prompt_tokens", "completion_tokens")},
                 }
                 journal.put(row["request_sha"], "", raw, row["created_at"], replace=False)
+    return damaged
 
 
 def _row(raw: dict | None, created_at: str | None, error: str | None) -> dict:
@@ -90,11 +104,14 @@ def ask(
     system_prompt: str,
     samples: int = 1,
     reuse: list[str] | None = None,
+    judges: list[dict] | None = None,
 ) -> pd.DataFrame:
     """Responses of all candidates: what is recorded is taken, the rest is asked for.
 
     A request that is answered in this run's journal or Parquet, or in a run named by `reuse`, is
-    never issued again. Writes `responses/<model>.parquet` after each candidate.
+    never issued again. Before the first call of several, each candidate and each of `judges` (the
+    run's language models, which are asked in the next stage) is tried with one call. Writes
+    `responses/<model>.parquet` after each candidate.
 
     Returns
     -------
@@ -104,45 +121,53 @@ def ask(
     Raises
     ------
     calls.CallError
-        If an endpoint cannot be used. The other candidates are asked first, and everything
-        answered so far is kept.
+        If an endpoint cannot be used. Where that shows in the first call, nothing else is asked;
+        where it shows later, the other candidates are asked first. What was answered is kept.
+    files.DataError
+        If a recorded file is damaged; what the journal holds of it has been written again.
     """
     folder = Path(run_dir) / "responses"
     tables, stopped = [], []
     with calls.Journal(Path(run_dir) / "journal.sqlite") as journal:
-        _keep_recorded(journal, folder)
+        damaged = _keep_recorded(journal, folder)
         for run in reuse or []:
             other = Path("outputs") / run
             if not (other / "responses").is_dir():
                 raise files.DataError(f"generate.reuse: there is no run at {other}")
-            _keep_recorded(journal, other / "responses")
+            damaged += _keep_recorded(journal, other / "responses")
+        work = []
         for values in candidates:
             candidate = Candidate.model_validate(values)
             provider = Provider.model_validate(providers[candidate.provider])
             planned = plan(prompts, candidate, provider, system_prompt, samples)
-            known = journal.answers(planned["request_sha"])
-            final = {
-                sha for sha, (raw, _) in known.items()
-                if calls.read_answer(raw)["status"] in calls.FINAL
-            }  # fmt: skip
+            if damaged:
+                _write(folder, candidate, planned, journal, {})
+                continue
+            status = journal.read(
+                planned["request_sha"], lambda raw, _: calls.read_answer(raw)["status"]
+            )
+            final = {sha for sha, found in status.items() if found in calls.FINAL}
             pending = planned.loc[~planned["request_sha"].isin(final), "request"].tolist()
+            work.append((candidate, provider, planned, pending))
+        if damaged:
+            raise files.DataError("; ".join(damaged))
+        if any(pending for *_, pending in work):
+            _preflight(work, judges or [], providers, journal)
+        for candidate, provider, planned, pending in work:
             failures: dict[str, str] = {}
+            tried = journal.read(
+                [request.sha for request in pending[:1]],
+                lambda raw, _: calls.read_answer(raw)["status"] in calls.FINAL,
+            )
+            pending = [request for request in pending if not tried.get(request.sha)]
+            already = len(planned) - len(pending)
             try:
                 failures = calls.complete(
-                    pending, provider, journal, calls.reporter(candidate.name, len(final))
+                    pending, provider, journal, calls.reporter(candidate.name, already)
                 )
             except files.DataError as error:
                 stopped.append(error)
-            known = journal.answers(planned["request_sha"])
-            rows = [
-                _row(*known.get(sha, (None, None)), failures.get(sha, "not asked"))
-                for sha in planned["request_sha"]
-            ]
-            table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
-            if known:
-                path = folder / f"{calls.slug(candidate.name)}.parquet"
-                files.write_parquet(path, table, files.RESPONSES)
-            tables.append(table[files.RESPONSES.names])
+            tables.append(_write(folder, candidate, planned, journal, failures))
     if stopped:
         raise stopped[0]
     for table in tables:
@@ -159,6 +184,37 @@ def _require_one_answer(table: pd.DataFrame) -> None:
         f"{table['model'].iloc[0]}: none of its {len(table)} answers can be used ({counts}): "
         f"{reason}"
     )
+
+
+def _write(
+    folder: Path,
+    candidate: Candidate,
+    planned: pd.DataFrame,
+    journal: calls.Journal,
+    failures: dict[str, str],
+) -> pd.DataFrame:
+    """The candidate's responses table, written where anything is answered."""
+    known = journal.read(planned["request_sha"], lambda raw, at: _row(raw, at, None))
+    rows = [
+        known.get(sha) or _row(None, None, failures.get(sha, "not asked"))
+        for sha in planned["request_sha"]
+    ]
+    table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
+    if known:
+        path = folder / f"{calls.slug(candidate.name)}.parquet"
+        files.write_parquet(path, table, files.RESPONSES)
+    return table[files.RESPONSES.names]
+
+
+def _preflight(work, judges: list[dict], providers: dict[str, dict], journal) -> None:
+    """Try every candidate that has calls to make, and every judge, before the others are paid."""
+    targets = [
+        preflight.Target(f"generate.candidates.{n}", candidate.provider, provider, pending[0])
+        for n, (candidate, provider, _, pending) in enumerate(work)
+        if pending
+    ]
+    targets += [llm_judges.target(judge, providers) for judge in judges]
+    preflight.check(targets, journal)
 
 
 def summary(responses: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from typing import Any
 import filelock
 
 from esfp.failures import CallError
+
+LARGEST = 1 << 36  # bytes; a journal that states more has a damaged header
+MOST_PROBES = 100_000  # rows looked for one by one in a damaged journal
 
 Row = tuple[str, str, dict, str]  # sha, canonical request, raw answer, created_at
 
@@ -148,13 +153,30 @@ def _recover(path: Path) -> tuple[Path, int]:
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(f"{path}{suffix}"):
             os.replace(f"{path}{suffix}", f"{kept}{suffix}")
-    rows = _readable(kept)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        copy = Path(folder) / path.name
+        for suffix in ("", "-wal"):
+            if os.path.exists(f"{kept}{suffix}"):
+                shutil.copyfile(f"{kept}{suffix}", f"{copy}{suffix}")
+        _pad(copy)
+        rows = _readable(copy)
     new = _connect(path)
     with contextlib.closing(new):
         new.execute("BEGIN")
         new.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?)", rows)
         new.execute("COMMIT")
     return kept, len(rows)
+
+
+def _pad(path: Path) -> None:
+    """Bring a file that was cut off to the length its header states: SQLite reads it then."""
+    header = path.read_bytes()[:100]
+    if header[:16] != b"SQLite format 3\0":
+        return
+    page = int.from_bytes(header[16:18], "big")
+    stated = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    if path.stat().st_size < stated < LARGEST:
+        os.truncate(path, stated)
 
 
 def _readable(path: Path) -> list[tuple[str, str, str, str]]:
@@ -176,9 +198,8 @@ def _readable(path: Path) -> list[tuple[str, str, str, str]]:
     with contextlib.closing(db), contextlib.suppress(sqlite3.Error):
         low = take(whole + "ORDER BY rowid") or 0
         high = take(whole + "ORDER BY rowid DESC")
-        if high is not None:
-            for number in range(low + 1, high):
-                take(whole + "WHERE rowid = ?", number)
+        for number in range(low + 1, min(high or low + MOST_PROBES, low + MOST_PROBES)):
+            take(whole + "WHERE rowid = ?", number)
     rows = []
     for row in found.values():
         with contextlib.suppress(UnicodeDecodeError, ValueError, AttributeError):

@@ -353,7 +353,14 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     whole = params.model_dump(mode="json")
     out: dict[str, Any] = {"run_dir": f"outputs/{run}", "corpus": whole["corpus"]}
     if stage == "generate":
-        used = {candidate["provider"] for candidate in whole["generate"]["candidates"]}
+        # the judges are tried before the first call is paid, so that a mistake shows at once
+        out["judges"] = [
+            judge | {"place": f"judge.judges.{number}"}
+            for number, judge in enumerate(whole["judge"]["judges"])
+            if judge["kind"] == "llm"
+        ]
+        users = [*whole["generate"]["candidates"], *out["judges"]]
+        used = {user["provider"] for user in users}
         out["providers"] = {k: v for k, v in whole["providers"].items() if k in used}
     if stage == "judge":
         used = {judge.get("provider") for judge in whole["judge"]["judges"]}

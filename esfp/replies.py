@@ -21,23 +21,25 @@ class Unreadable(ValueError):
     """A reply cannot be used; the text names the defect for whoever is asked again."""
 
 
-def read_labels(raw: str, n: int) -> list[str]:
+def read_labels(raw: str, n: int, quoted: tuple[str, ...] = ()) -> list[str]:
     """The `n` labels of a reply.
 
     Candidates are tried in this order: the whole text, each top-level fence from the last, each
     top-level object from the last. Only text outside objects can open a fence, so a fence or an
-    object inside a string is never taken for the answer. A reasoning trace is left out.
+    object inside a string is never taken for the answer. A reasoning trace is left out, and so is
+    an object that stands word for word in one of `quoted`, the texts that were judged: beside
+    other text it is a quotation.
 
     Raises
     ------
     Unreadable
         If there is no candidate with `n` labels out of A, B, C.
     """
-    return _first(raw, lambda value: _labels(value, n))
+    return _first(raw, lambda value: _labels(value, n), quoted)
 
 
-def read_stance(raw: str) -> str:
-    """The stance of a reply: one of `STANCES`.
+def read_stance(raw: str, quoted: tuple[str, ...] = ()) -> str:
+    """The stance of a reply: one of `STANCES`. See `read_labels` for `quoted`.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def read_stance(raw: str) -> str:
     try:
         return _stance_word(raw.strip().strip("\"'`*."))
     except Unreadable:
-        return _first(raw, _stance)
+        return _first(raw, _stance, quoted)
 
 
 def parse_labels(raw: str, n: int) -> list[str] | None:
@@ -67,7 +69,7 @@ def _or_none(read: Callable, *arguments):
         return None
 
 
-def _first(raw: str, read: Callable[[Any], Any]):
+def _first(raw: str, read: Callable[[Any], Any], quoted: tuple[str, ...] = ()):
     """What `read` makes of the first candidate that it accepts; else the first one's defect."""
     try:
         value = _load(raw)
@@ -75,12 +77,22 @@ def _first(raw: str, read: Callable[[Any], Any]):
         problem = defect
     else:
         return read(value)  # the whole text is one value: nothing else can be meant
-    for rank, candidate in enumerate(_candidates(strip_trace(raw)[0])):
+    candidates = [
+        candidate
+        for candidate in _candidates(strip_trace(raw)[0])
+        if not any(_squeezed(candidate) in _squeezed(text) for text in quoted)
+    ]
+    for rank, candidate in enumerate(candidates):
         try:
             return read(_load(candidate))
         except Unreadable as defect:
             problem = problem if rank else defect
     raise problem
+
+
+def _squeezed(text: str) -> str:
+    """`text` without white space and quotation marks, which a quotation may change."""
+    return re.sub(r"[\s\"'\\]+", "", text)
 
 
 def _candidates(text: str) -> list[str]:

@@ -88,6 +88,24 @@ def completion(model: str, message: dict, finish: str = "stop", **more) -> dict:
     } | more  # fmt: skip
 
 
+def judged(step: str, text: str, body: dict) -> tuple[dict, str]:
+    """A judge's reply (message, finish_reason) of some kind, out of the right one."""
+    user = body["messages"][-1]["content"]
+    value = json.loads(text)
+    if step == "judge-short" and "labels" in value:  # one label too few, until it is told
+        if "no use" not in user and len(value["labels"]) > 1:
+            text = json.dumps({"labels": value["labels"][1:]})
+    if step == "judge-cut" and body.get("max_tokens", 0) < 1000:
+        return {"content": text[: len(text) // 2]}, "length"
+    if step == "judge-repairable" and body.get("max_tokens", 0) < 1000:
+        return {"content": text}, "length"
+    if step == "judge-mute":
+        text = json.dumps({"labels": []} if "labels" in value else {"verdict": "unclear"})
+    if step == "judge-refusing":
+        return {"content": None, "refusal": "I will not judge that."}, "stop"
+    return {"content": text}, "stop"
+
+
 class Endpoint:
     def __init__(self) -> None:
         self.log: list[dict] = []
@@ -114,6 +132,10 @@ class Endpoint:
         whole = completion(model, {"content": text})
         if step in ERRORS:
             return ERRORS[step]()
+        if step.startswith("first-"):  # so many are answered, then the key is withdrawn
+            before = sum(entry["body"]["model"] == model for entry in self.log)
+            if before > int(step.removeprefix("first-")):
+                return ERRORS["401"]()
         if step in MESSAGES:
             return web.json_response(completion(model, *MESSAGES[step]))
         if step in CONTENTS:
@@ -128,6 +150,17 @@ class Endpoint:
                 trace = [{"type": "text", "text": TRACE}]
                 parts = [{"type": "thinking", "thinking": trace}, *parts]
             return web.json_response(completion(model, {"content": parts}))
+        if step == "picky":  # refuses what some models refuse
+            if "max_tokens" in body:
+                return error(400, "Unsupported parameter: 'max_tokens', use another")
+            if "temperature" in body:
+                return error(400, "Unsupported value: 'temperature' must be 1")
+            if any(message["role"] == "system" for message in body["messages"]):
+                return error(400, "the role 'system' is not known here")
+            if body.get("response_format", {}).get("type") == "json_schema":
+                return error(400, "response_format json_schema is not supported")
+        if step.startswith("judge-") and text.startswith("{"):
+            return web.json_response(completion(model, *judged(step, text, body)))
         if step == "choices":
             second = {"index": 1, "finish_reason": "stop", "message": {"content": "Another."}}
             return web.json_response(whole | {"choices": [*whole["choices"], second]})

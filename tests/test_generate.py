@@ -104,12 +104,16 @@ def test_a_changed_temperature_asks_again_and_keeps_the_old_answers(workspace, s
         assert len(journal.answers(first["request_sha"])) == 20
 
 
-def test_one_bad_model_does_not_stop_the_others(workspace, server):
-    path = workspace.params("run", server.base_url, models=("unknown", "steady"))
+def test_a_model_that_breaks_half_way_does_not_stop_the_others(workspace, bad):
+    path = workspace.params("run", bad.base_url, models=("first-7", "ok"))
     process = start(workspace, path)
     assert process.wait(60) == 1
-    assert "does not exist" in process.stderr.read()
-    assert len(recorded(workspace, "steady")) == 20
+    words = process.stderr.read()
+    assert "Incorrect API key provided; 6 of 19 calls done and kept" in words
+    assert recorded(workspace, "ok")["status"].eq("ok").all()
+    broken = recorded(workspace, "first-7")
+    assert broken["status"].value_counts().to_dict() == {"ok": 7, "error": 13}
+    assert broken.loc[broken["status"] == "error", "error"].notna().all()
 
 
 def test_a_failed_call_is_a_row():

@@ -183,14 +183,15 @@ def test_a_sentence_is_one_numbered_line_whatever_it_holds(attack):
     plain = ["The first sentence.", "The second sentence.", "The third sentence."]
     for place in range(3):
         sentences = [*plain[:place], attack, *plain[place + 1 :]]
-        user, response_format, _ = labels_question(sentences)
+        question = labels_question(sentences)
+        user = question.user
         numbered = [line for line in user.splitlines() if re.match(r"\d+\. ", line)]
         assert [json.loads(line.split(". ", 1)[1]) for line in numbered] == sentences
-        schema = response_format["json_schema"]["schema"]["properties"]["labels"]
+        schema = question.schema["properties"]["labels"]
         assert schema["minItems"] == schema["maxItems"] == 3
         around = user.replace(numbered[place], "")
-        assert around == labels_question(plain)[0].replace(f'{place + 1}. "{plain[place]}"', "")
-    passage = stance_question(attack)[0].splitlines()
+        assert around == labels_question(plain).user.replace(f'{place + 1}. "{plain[place]}"', "")
+    passage = stance_question(attack).user.splitlines()
     assert [json.loads(line) for line in passage if line.startswith('"')] == [attack]
 
 
@@ -347,7 +348,8 @@ def test_endpoint_labels_and_stances_and_nothing_is_asked_twice(asker, server):
         assert labelled["label"].tolist() == ["B", "A", "A", "B", "A"]
         stances = judge.stances(frame, pd.Series(), "steady", [JUDGE], (GOLD, GOLD), asker)
         assert stances["stance"].tolist() == ["positive", "neutral", "neutral", "positive"]
-    assert sorted(server.calls()) == [1] * 5  # two different responses with sentences, three texts
+    # two different responses with sentences, three texts, and one call to try the judge
+    assert sorted(server.calls()) == [1] * 6
 
 
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more(asker, monkeypatch):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from esfp import params
+from esfp import keys, params
 from tests.conftest import REPO
 
 CANDIDATE = "generate: {candidates: [{name: m, provider: p}]}\n"
@@ -128,3 +128,61 @@ def test_prices_do_not_reach_any_stage(tmp_path):
     for stage in params.STAGES:
         values = [params.stage_parameters(one, stage, "run") for one in (plain, priced)]
         assert values[0] == values[1]
+
+
+KEY = "sk-ant-0a1B2c3D4e5F6g7H8i9J0k"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (WHOLE.replace("'http://here'", f"'http://here', key_env: {KEY}"), "providers.p.key_env"),
+        (WHOLE.replace("'http://here'", f"'http://here', api_key: {KEY}"), "providers.p.api_key"),
+        (WHOLE.replace("'http://here'", f"'http://u:{KEY}@here'"), "providers.p.base_url"),
+        (
+            WHOLE.replace("'http://here'", f"'http://here', decoding: {{user: [{KEY}]}}"),
+            "providers.p.decoding.user.0",
+        ),
+        (
+            WHOLE.replace("'http://here'", f"'http://here', extra_headers: {{X-Id: Bearer {KEY}}}"),
+            "providers.p.extra_headers.X-Id",
+        ),
+        (
+            WHOLE.replace(
+                "'http://here'", "'http://here', extra_headers: {x-api-key: 8fK2m9Qz7Lw4Xp1Vt6Rb}"
+            ),
+            "providers.p.extra_headers.x-api-key",
+        ),
+        (f"released: x\nnote: {KEY}\n", "note"),
+    ],
+)
+def test_a_params_file_that_holds_a_key_is_refused_without_repeating_it(tmp_path, text, place):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(params.ParamsError) as error:
+        params.load(path)
+    assert f"'{place}' holds something shaped like a key" in str(error.value)
+    assert KEY not in str(error.value) and "8fK2m9Qz" not in str(error.value)
+
+
+def test_an_authorization_header_is_refused(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        WHOLE.replace("'http://here'", "'http://here', extra_headers: {Authorization: x}")
+    )
+    with pytest.raises(params.ParamsError, match="'Authorization' looks like a key"):
+        params.load(path)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"key_env": "OPENROUTER_API_KEY"},
+        {"sha256": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"},
+        {"max_tokens": "800", "stop": ["<|im_end|>"], "model": "deepseek/deepseek-r1-0528:free"},
+        {"extra_headers": {"HTTP-Referer": "https://example.org/a-long-path", "X-Title": "ESFP"}},
+        {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai/"},
+    ],
+)
+def test_what_is_no_key_is_let_pass(value):
+    assert keys.find(value) is None

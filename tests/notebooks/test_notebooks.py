@@ -87,7 +87,8 @@ def test_llm_judges_through_the_endpoint(workspace, server):
     assert results
     asked = sum(server.calls())
     # the server has five answers: a request that equals another is asked once
-    assert asked == 20 + 2 * 5 + 5  # responses, two judges, one stance judge
+    # responses, two judges, one stance judge, and one call to try each judge
+    assert asked == 20 + 2 * 5 + 5 + 2
     assert workspace.stage("judge", path).returncode == 0
     assert sum(server.calls()) == asked
 
