@@ -50,6 +50,10 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
     $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS))) \
     $(patsubst outputs/%/notebooks/5_bootstrap.ipynb,%,$(filter outputs/%/notebooks/5_bootstrap.ipynb,$(MAKECMDGOALS)))
 
+# tables that somebody deleted are made again: their stage counts as not done
+gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
+$(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
+
 .PHONY: help all mine plan smoke test lint clean distclean
 
 help:  ## this list

@@ -205,7 +205,10 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     """
     path = Path(path)
     if not path.exists():
-        raise DataError(f"{path}: not there; run the stage that writes it first")
+        raise DataError(
+            f"{path}: not there; delete the notebook of the stage that writes it from the run's "
+            "notebooks/ and run make again"
+        )
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:

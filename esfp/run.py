@@ -213,7 +213,8 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
         if problem.ename not in CLEAR_ERRORS:
             error = f"{problem.ename}: {' '.join(error.split())}"
     except Exception as problem:  # a kernel that died, a full disk: whatever papermill raises
-        error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        words = getattr(problem, "evalue", None) or str(problem) or "the kernel gave no reason"
+        error = f"{type(problem).__name__}: {' '.join(words.split())}"
     finally:
         progress.unlink(missing_ok=True)
     if error is None:
@@ -228,6 +229,21 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
     nbformat.write(notebook, partial)
     failed.unlink(missing_ok=True)
     os.replace(partial, target)
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Keep a second process off this stage of this run."""
+    import filelock
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(target.with_suffix(".lock"), timeout=0):
+            yield
+    except filelock.Timeout:
+        raise DataError(
+            f"{target}: another process is making it; wait until it ends, or stop it"
+        ) from None
 
 
 def skip(stage: str, target: Path, released: str) -> None:
@@ -261,8 +277,9 @@ def run_stage(stage: str, path: Path) -> Path:
     if stage_values is None:
         skip(stage, target, str(values.released))
     else:
-        print(f"{run}: {stage}", file=sys.stderr)
-        execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values)
+        with _alone(target):
+            print(f"{run}: {stage}", file=sys.stderr)
+            execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values)
     from esfp import paper
 
     paper.notebook_html(target, target.with_suffix(".html"))
