@@ -126,6 +126,10 @@ class Journal:
             raise
         self._db.execute("COMMIT")
 
+    def known(self) -> set[str]:
+        """The sha of every request that is answered."""
+        return {sha for (sha,) in self._db.execute("SELECT sha FROM calls")}
+
     def read(self, shas: Iterable[str], what: Callable[[dict, str], Any]) -> dict[str, Any]:
         """`what(raw answer, created_at)` of those of `shas` that are answered, one at a time."""
         wanted = set(shas)
