@@ -126,7 +126,7 @@ class Run:
                 raise Stop(why, failure) from None
         else:
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            await self.put((request.sha, request.canonical(), raw, now))
+            self.put((request.sha, request.canonical(), raw, now))
             self.calling.discard(asyncio.current_task())
             self.bad_in_a_row = self.failed_in_a_row = 0
             self.done += 1

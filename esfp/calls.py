@@ -39,7 +39,10 @@ async def _all(
     journal: Journal,
     progress: Progress,
 ) -> dict[str, str]:
-    pace = Pace(provider, max(tokens(request.sent()) for request in requests))
+    largest = 0
+    if provider.tokens_per_minute:
+        largest = max(tokens(request.sent()) for request in requests)
+    pace = Pace(provider, largest)
     recorder = Recorder(journal)
     client = asking.client(provider, base_url, key)
     run = asking.Run(client, provider, key, pace, recorder.put, progress)

@@ -66,7 +66,8 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
                 "it is written again, and the same command asks for the rest"
             )
             continue
-        recorded = recorded[recorded["status"] != "error"].astype(object)
+        new = (recorded["status"] != "error") & ~recorded["request_sha"].isin(journal.known())
+        recorded = recorded[new].astype(object)
         with journal.bulk():
             for row in recorded.where(recorded.notna(), None).to_dict("records"):
                 key = "refusal" if row["status"] == "refused" else "content"
@@ -80,7 +81,7 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
     return damaged
 
 
-def _row(raw: dict | None, created_at: str | None, error: str | None) -> dict:
+def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> dict:
     """One answer as columns of the responses table."""
     if raw is None:
         empty = dict.fromkeys(_ANSWER)
@@ -140,34 +141,36 @@ def ask(
             candidate = Candidate.model_validate(values)
             provider = Provider.model_validate(providers[candidate.provider])
             planned = plan(prompts, candidate, provider, system_prompt, samples)
+            answered = journal.read(planned["request_sha"], _row)
             if damaged:
-                _write(folder, candidate, planned, journal, {})
+                _write(folder, candidate, planned, answered, {})
                 continue
-            status = journal.read(
-                planned["request_sha"], lambda raw, _: calls.read_answer(raw)["status"]
-            )
-            final = {sha for sha, found in status.items() if found in calls.FINAL}
+            final = {sha for sha, row in answered.items() if row["status"] in calls.FINAL}
             pending = planned.loc[~planned["request_sha"].isin(final), "request"].tolist()
-            work.append((candidate, provider, planned, pending))
+            work.append((candidate, provider, planned, pending, answered))
         if damaged:
             raise files.DataError("; ".join(damaged))
-        if any(pending for *_, pending in work):
+        if any(pending for *_, pending, _ in work):
             _preflight(work, judges or [], providers, journal)
-        for candidate, provider, planned, pending in work:
+        for candidate, provider, planned, pending, answered in work:
+            asked = [request.sha for request in pending]
+            tried = journal.read(asked[:1], _row)  # by the preflight
+            pending = [
+                request
+                for request in pending
+                if tried.get(request.sha, {}).get("status") not in calls.FINAL
+            ]
             failures: dict[str, str] = {}
-            tried = journal.read(
-                [request.sha for request in pending[:1]],
-                lambda raw, _: calls.read_answer(raw)["status"] in calls.FINAL,
-            )
-            pending = [request for request in pending if not tried.get(request.sha)]
-            already = len(planned) - len(pending)
             try:
+                already = len(planned) - len(pending)
                 failures = calls.complete(
                     pending, provider, journal, calls.reporter(candidate.name, already)
                 )
             except files.DataError as error:
                 stopped.append(error)
-            tables.append(_write(folder, candidate, planned, journal, failures))
+            if asked:
+                answered |= journal.read(asked, _row)
+            tables.append(_write(folder, candidate, planned, answered, failures))
     if stopped:
         raise stopped[0]
     for table in tables:
@@ -190,17 +193,16 @@ def _write(
     folder: Path,
     candidate: Candidate,
     planned: pd.DataFrame,
-    journal: calls.Journal,
+    answered: dict[str, dict],
     failures: dict[str, str],
 ) -> pd.DataFrame:
     """The candidate's responses table, written where anything is answered."""
-    known = journal.read(planned["request_sha"], lambda raw, at: _row(raw, at, None))
     rows = [
-        known.get(sha) or _row(None, None, failures.get(sha, "not asked"))
+        answered.get(sha) or _row(None, None, failures.get(sha, "not asked"))
         for sha in planned["request_sha"]
     ]
     table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
-    if known:
+    if answered:
         path = folder / f"{calls.slug(candidate.name)}.parquet"
         files.write_parquet(path, table, files.RESPONSES)
     return table[files.RESPONSES.names]
@@ -210,7 +212,7 @@ def _preflight(work, judges: list[dict], providers: dict[str, dict], journal) ->
     """Try every candidate that has calls to make, and every judge, before the others are paid."""
     targets = [
         preflight.Target(f"generate.candidates.{n}", candidate.provider, provider, pending[0])
-        for n, (candidate, provider, _, pending) in enumerate(work)
+        for n, (candidate, provider, _, pending, _) in enumerate(work)
         if pending
     ]
     targets += [llm_judges.target(judge, providers) for judge in judges]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -36,11 +37,15 @@ class Request:
 
     def canonical(self) -> str:
         """JSON with sorted keys and no white space; equal requests give equal text."""
+        # the fields themselves: dataclasses.asdict copies all of them, thrice as slowly
         return json.dumps(
-            dataclasses.asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":")
+            {name: vars(self)[name] for name in _FIELDS},
+            sort_keys=True,
+            ensure_ascii=False,
+            separators=(",", ":"),
         )
 
-    @property
+    @functools.cached_property
     def sha(self) -> str:
         """sha256 of the canonical JSON, hexadecimal."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
@@ -63,6 +68,9 @@ class Request:
             arguments["extra_body"] = extra
         messages = [{"role": role, "content": content} for role, content in self.messages]
         return {"model": self.model, "messages": messages} | arguments
+
+
+_FIELDS = [field.name for field in dataclasses.fields(Request)]
 
 
 def identity(provider: Provider) -> str:

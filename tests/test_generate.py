@@ -9,7 +9,7 @@ import time
 import pytest
 import yaml
 
-from esfp import calls, files, generate, params
+from esfp import calls, files, generate, judge, params
 from tests.conftest import REPO
 
 PROGRAM = """
@@ -114,6 +114,16 @@ def test_a_model_that_breaks_half_way_does_not_stop_the_others(workspace, bad):
     broken = recorded(workspace, "first-7")
     assert broken["status"].value_counts().to_dict() == {"ok": 7, "error": 13}
     assert broken.loc[broken["status"] == "error", "error"].notna().all()
+
+
+@pytest.mark.parametrize("model", ["think", "closed", "harmony", "field-reasoning_content"])
+def test_a_long_trace_reaches_no_judge(workspace, bad, model):
+    assert start(workspace, workspace.params("run", bad.base_url, models=(model,))).wait(60) == 0
+    table = recorded(workspace, model)
+    assert table["status"].eq("ok").all() and table["trace"].str.len().min() > 2000
+    assert not table["text"].str.contains("Let me think").any()
+    sentences = judge.split(table)["sentence"]
+    assert len(sentences) and not sentences.str.contains("Let me think|think>|channel").any()
 
 
 def test_a_failed_call_is_a_row():
