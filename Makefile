@@ -86,7 +86,7 @@ lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
-	rm -rf .make paper/paper.pdf paper/paper.html paper/paper.tex
+	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
@@ -94,7 +94,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'correlations.csv' -o -name 'recomputed.csv' \) -delete
 
 distclean: clean  ## also remove the environment
-	rm -rf .venv outputs/.cache
+	rm -rf .venv .make outputs/.cache
 
 # ---- the environment -------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ def _no_twins(place: str, names: list[str]) -> None:
 
 
 def _nearest(word: str, known) -> str:
-    close = difflib.get_close_matches(word, [str(item) for item in known], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, [str(item) for item in known], n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

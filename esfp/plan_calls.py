@@ -132,14 +132,10 @@ def _asked(params: Params, judge: LLMJudge, stage: str, texts, questions, judged
     """Calls to one judge; one question a row of `texts`, the same question being asked once."""
     path = params.judge.judge_prompt if stage == "labels" else params.judge.stance_prompt
     system, provider = load_prompt(path), params.providers[judge.provider]
+    values = judge.model_dump(mode="json")
     shas = [
-        calls.Request(
-            endpoint=calls.identity(provider),
-            model=judge.model,
-            messages=(("system", system), ("user", user)),
-            decoding=provider.decoding | judge.decoding | {"response_format": form},
-        ).sha
-        for user, form, _ in questions
+        llm_judges.build(provider, values, system, question, question.user).sha
+        for question in questions
     ]
     rows = texts.assign(
         stage=stage,
@@ -149,7 +145,7 @@ def _asked(params: Params, judge: LLMJudge, stage: str, texts, questions, judged
         sha=shas,
         answered=[sha in judged for sha in shas],
         system=system,
-        user=[user for user, *_ in questions],
+        user=[question.user for question in questions],
         answer_tokens=float(STANCE_TOKENS),
     )
     return rows[~(rows["text"].notna() & rows.duplicated("sha"))]
