@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import filelock
 import numpy as np
 
 from esfp.files import DataError
@@ -69,10 +70,11 @@ def _cache(path: str | Path) -> Iterator[sqlite3.Connection]:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=120)) as database:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS embeddings (key TEXT PRIMARY KEY, vector BLOB)"
-            )
+            with filelock.FileLock(f"{path}.lock"):  # SQLite does not wait for a change of mode
+                database.execute("PRAGMA journal_mode=WAL")
+                database.execute(
+                    "CREATE TABLE IF NOT EXISTS embeddings (key TEXT PRIMARY KEY, vector BLOB)"
+                )
             yield database
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: the embedding cache is damaged ({error}); delete it") from error

@@ -278,7 +278,7 @@ def run_stage(stage: str, path: Path) -> Path:
         skip(stage, target, str(values.released))
     else:
         with _alone(target):
-            print(f"{run}: {stage}", file=sys.stderr)
+            sys.stderr.write(f"{run}: {stage}\n")  # one write: stages may run side by side
             execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values)
     from esfp import paper
 

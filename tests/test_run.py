@@ -90,7 +90,8 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(workspace, change, words):
 def test_refused_connection(workspace):
     done = workspace.stage("generate", workspace.params("bad", "http://127.0.0.1:9/v1"))
     assert done.returncode == 1
-    assert "error: steady at http://127.0.0.1:9/v1: " in done.stderr
+    assert "steady at http://127.0.0.1:9/v1: " in done.stderr
+    assert "[change providers.test.base_url]" in done.stderr
     assert "Traceback" not in done.stderr
 
 
