@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -182,6 +183,8 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
     partial = target.with_suffix(".partial.ipynb")
     failed = target.with_suffix(".failed.ipynb")
     progress = target.with_suffix(".progress")
+    # on Ctrl-C the kernel ends under a waiting task; that is no news to the user
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     settings = Config()
     # a kernel that is slow to end is interrupted, which is no error to tell the user of
     settings.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
