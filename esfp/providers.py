@@ -18,14 +18,21 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Weights(Strict):
-    """Where a weights file comes from: a Python package, a local path, or a hub repository."""
+    """Where a weights file comes from: Python packages, a local path, or a hub repository.
+
+    A file that is spread over several packages names their number as `parts`; `{part}` in
+    `package` and `member` stands for 1 … parts (`{part:02d}` with a leading zero), and in a member
+    `*` for anything. The members are put together in this order.
+    """
 
     package: str | None = None
     version: str | None = None
     member: str | None = None
+    parts: Annotated[int, Field(ge=1)] = 1
     path: str | None = None
     hub_repo: str | None = None
     hub_file: str | None = None
+    file_name: str | None = None  # what the server calls the model; the file's own name if absent
     sha256: Sha256
 
     @model_validator(mode="after")
