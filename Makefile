@@ -122,7 +122,7 @@ distclean: clean  ## also remove the environment
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys providers) .venv/installed
+    $(call code,params files keys providers schema) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -138,7 +138,7 @@ $(foreach list,$(lists),$(if $(wildcard $(list)),,$(shell mkdir -p $(dir $(list)
     touch -t 200001010000 $(list))))
 include $(lists)
 
-every := files keys params paper providers run
+every := files keys params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus llm_judges preflight replies
