@@ -53,6 +53,12 @@ def _count(usage: Any, key: str) -> int | None:
     return int(value) if isinstance(value, int | float) else None
 
 
+def tokens(raw: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Tokens of the prompt and of the answer, as the endpoint counts; None where it does not."""
+    usage = raw.get("usage")
+    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+
+
 def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
     """Answer, trace and status out of a raw chat completion.
 
@@ -64,14 +70,15 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
         text, trace, status (ok, refused, empty, truncated, blocked, error), finish_reason,
         served_model, prompt_tokens, completion_tokens, error.
     """
+    prompt_tokens, completion_tokens = tokens(raw)
     out: dict[str, Any] = {
         "text": "",
         "trace": None,
         "status": "error",
         "finish_reason": None,
         "served_model": raw.get("model"),
-        "prompt_tokens": _count(raw.get("usage"), "prompt_tokens"),
-        "completion_tokens": _count(raw.get("usage"), "completion_tokens"),
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
         "error": None,
     }
     choices = raw.get("choices")
