@@ -50,7 +50,8 @@ def _separate_trace(message: dict[str, Any]) -> str:
 
 def _count(usage: Any, key: str) -> int | None:
     value = usage.get(key) if isinstance(usage, dict) else None
-    return int(value) if isinstance(value, int | float) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if number and 0 <= value < 1 << 53 else None
 
 
 def tokens(raw: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -97,7 +98,8 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
     out["trace"] = "\n".join(p for p in (_separate_trace(message), inner, trace) if p) or None
     refusal = message.get("refusal") or refusal
     if refusal or plain == "refusal":
-        out["status"], out["text"] = "refused", str(refusal or out["text"])
+        out["status"] = "refused"
+        out["text"] = refusal if refusal and isinstance(refusal, str) else out["text"]
     elif plain in _FILTER:
         out["status"], out["error"] = "blocked", raw.get("error")
     elif out["text"]:

@@ -114,7 +114,7 @@ class Journal:
         verb = "REPLACE" if replace else "IGNORE"
         self._db.execute(
             f"INSERT OR {verb} INTO calls VALUES (?, ?, ?, ?)",  # noqa: S608 (two fixed words)
-            (sha, request, json.dumps(raw, ensure_ascii=False), created_at),
+            (sha, request, _storable(json.dumps(raw, ensure_ascii=False)), created_at),
         )
 
     def put_all(self, rows: list[Row], asked: list[Asked] | None = None) -> None:
@@ -168,6 +168,11 @@ class Journal:
     def answers(self, shas: Iterable[str]) -> dict[str, tuple[dict, str]]:
         """(raw answer, created_at) of those of `shas` that are answered."""
         return self.read(shas, lambda raw, created_at: (raw, created_at))
+
+
+def _storable(text: str) -> str:
+    """`text` without halves of surrogate pairs, which some endpoints send and no file can hold."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

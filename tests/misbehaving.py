@@ -164,6 +164,17 @@ class Endpoint:
         if step == "choices":
             second = {"index": 1, "finish_reason": "stop", "message": {"content": "Another."}}
             return web.json_response(whole | {"choices": [*whole["choices"], second]})
+        if step == "half-pair":  # an emoji cut in two, as JSON may spell it
+            cut = completion(model, {"content": text + "\ud83d"})
+            return web.Response(text=json.dumps(cut), content_type="application/json")
+        if step == "latin-1":
+            data = json.dumps(completion(model, {"content": text + "é"}), ensure_ascii=False)
+            return web.Response(body=data.encode("latin-1"), content_type="application/json")
+        if step == "odd-usage":
+            odd = {"prompt_tokens": float("nan"), "completion_tokens": 1 << 70}
+            return web.Response(
+                text=json.dumps(whole | {"usage": odd}), content_type="application/json"
+            )
         if step == "no-usage":
             return web.json_response({key: whole[key] for key in whole if key != "usage"})
         if step == "alias":
