@@ -126,8 +126,8 @@ outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml)
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
-outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml: \
-    outputs/%/params/stamp ;
+outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml \
+outputs/%/params/prices_generate.yaml outputs/%/params/prices_judge.yaml: outputs/%/params/stamp ;
 
 # The data files that a run reads (corpus, prompts, labels) are listed by its own params: make
 # resolves these first, reads the list, and starts over with it.
@@ -141,15 +141,15 @@ include $(lists)
 every := files keys params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) $(calling) generate corpus llm_judges preflight replies
+modules_generate := $(every) $(calling) generate corpus llm_judges preflight replies usage
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
-    .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
+    outputs/%/params/prices_generate.yaml .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement corpus cues encoder llm_judges offline preflight replies \
     style
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
-    outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
+    outputs/%/params/prices_judge.yaml outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
 	@$(RUN) judge --params params/$*.yaml
 

@@ -54,6 +54,13 @@ def _count(usage: Any, key: str) -> int | None:
     return int(value) if number and 0 <= value < 1 << 53 else None
 
 
+def _words(problem: Any) -> str | None:
+    """An error as text; None where there is none."""
+    if not problem:
+        return None
+    return problem if isinstance(problem, str) else json.dumps(problem, ensure_ascii=False)
+
+
 def tokens(raw: dict[str, Any]) -> tuple[int | None, int | None]:
     """Tokens of the prompt and of the answer, as the endpoint counts; None where it does not."""
     usage = raw.get("usage")
@@ -84,8 +91,7 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
     }
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        problem = raw.get("error") or "the endpoint sent no choices"
-        out["error"] = problem if isinstance(problem, str) else json.dumps(problem)
+        out["error"] = _words(raw.get("error")) or "the endpoint sent no choices"
         return out
     message = choices[0].get("message")
     message = message if isinstance(message, dict) else {"content": message}
@@ -101,13 +107,13 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
         out["status"] = "refused"
         out["text"] = refusal if refusal and isinstance(refusal, str) else out["text"]
     elif plain in _FILTER:
-        out["status"], out["error"] = "blocked", raw.get("error")
+        out["status"], out["error"] = "blocked", _words(raw.get("error"))
     elif out["text"]:
         out["status"] = "ok"
     elif out["finish_reason"] == "length":
         out["status"] = "truncated"
     else:
-        out["status"] = "empty"
+        out["status"], out["error"] = "empty", _words(raw.get("error"))
         if message.get("tool_calls") or message.get("function_call"):
             out["error"] = "the model called a tool and said nothing"
     return out

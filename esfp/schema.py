@@ -164,6 +164,16 @@ class Params(Strict):
             )
         return self
 
+    def prices_of(self, users: list[Candidate] | list[Judge]) -> dict[str, dict[str, float]]:
+        """Prices of those candidates or judges that have one, by their name."""
+        found = {}
+        for user in users:
+            names = (user.name, getattr(user, "model", None), getattr(user, "provider", None))
+            price = next((self.prices[name] for name in names if name in self.prices), None)
+            if price is not None:
+                found[user.name] = price.model_dump()
+        return found
+
 
 def _no_twins(place: str, names: list[str]) -> None:
     twins = sorted({name for name in names if names.count(name) > 1})

@@ -164,6 +164,10 @@ class Endpoint:
         if step == "choices":
             second = {"index": 1, "finish_reason": "stop", "message": {"content": "Another."}}
             return web.json_response(whole | {"choices": [*whole["choices"], second]})
+        if step == "template":  # the prompt opened the trace, and some traces take all there is
+            cut = "agree or disagree" in body["messages"][-1]["content"]
+            content, reason = (TRACE, "length") if cut else (f"{TRACE}</think>{text}", "stop")
+            return web.json_response(completion(model, {"content": content}, reason))
         if step == "half-pair":  # an emoji cut in two, as JSON may spell it
             cut = completion(model, {"content": text + "\ud83d"})
             return web.Response(text=json.dumps(cut), content_type="application/json")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -75,6 +76,51 @@ def test_recorded_answers_need_no_journal_and_no_server(workspace, server):
     server.process.kill()
     assert start(workspace, path).wait(60) == 0
     assert recorded(workspace, "steady").equals(first)
+
+
+EVERY_KIND = (
+    "ok,null,empty,refusal,refusal-reason,filtered,400-filter,cut,cut-trace,tool,think,harmony,"
+    "field-reasoning,parts-trace,no-usage,half-pair"
+)
+
+
+def test_what_parquet_recorded_is_read_back_as_it_was(tmp_path, bad):
+    """The journal may be gone: git keeps the Parquet alone."""
+    provider = params.Provider(base_url=bad.base_url, retries=0)
+    corpus = params.Corpus(items=str(REPO / "corpus/items.csv"), per_type=1).model_dump()
+    _, prompts = generate.load_prompts(corpus)
+    models = EVERY_KIND.split(",")
+    arguments = (
+        prompts.head(1),
+        [{"name": model, "provider": "p"} for model in models],
+        {"p": provider.model_dump()},
+        "Be brief.",
+    )
+    with pytest.raises(calls.CallError, match="can be used"):  # some models give no answer
+        generate.ask(str(tmp_path), *arguments)
+    before = {m: (tmp_path / f"responses/{calls.slug(m)}.parquet").read_bytes() for m in models}
+    for file in tmp_path.glob("journal.sqlite*"):
+        file.unlink()
+    with calls.Journal(tmp_path / "journal.sqlite") as journal:
+        assert generate._keep_recorded(journal, tmp_path / "responses") == []
+        for model in models:
+            path = tmp_path / f"responses/{calls.slug(model)}.parquet"
+            table = files.read_parquet(path, files.RESPONSES)
+            read = journal.read(table["request_sha"], generate._row)
+            rows = pd.DataFrame([read[sha] for sha in table["request_sha"]])
+            files.write_parquet(path, table[[*files.KEYS, "request_sha"]].join(rows), files.RESPONSES)
+            assert path.read_bytes() == before[model], model
+
+
+def test_a_trace_that_the_prompt_opened_and_the_limit_cut_is_no_answer(workspace, bad):
+    path = workspace.params("run", bad.base_url, models=("template",))
+    for _ in range(2):
+        assert start(workspace, path).wait(60) == 0
+        table = recorded(workspace, "template").set_index("phrasing")
+        assert table.loc["P4", "status"].eq("truncated").all() and table.loc["P4", "text"].eq("").all()
+        assert table.drop("P4")["status"].eq("ok").all()
+        assert table["trace"].str.startswith("Let me think").all()
+    assert len(bad.log()) == 20 + 4  # what was cut is asked again
 
 
 def test_another_run_is_reused(workspace, server):
