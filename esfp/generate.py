@@ -203,7 +203,7 @@ def _write(
     ]
     table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
     if answered:
-        path = folder / f"{calls.slug(candidate.name)}.parquet"
+        path = folder / f"{files.slug(candidate.name)}.parquet"
         files.write_parquet(path, table, files.RESPONSES)
     return table[files.RESPONSES.names]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from esfp import calls, files, llm_judges, offline
+from esfp import files, llm_judges, offline
 from esfp.agreement import against_reference, disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
@@ -269,7 +269,7 @@ def write(
     """Write judged/<slug>.parquet and stances/<slug>.parquet for each model."""
     schema = files.judged_schema([judge["name"] for judge in judges])
     for name in names:
-        stem = f"{calls.slug(name)}.parquet"
+        stem = f"{files.slug(name)}.parquet"
         rows = labelled[labelled["model"] == name]
         files.write_parquet(Path(run_dir, "judged", stem), rows, schema)
         rows = found[found["model"] == name]
