@@ -87,14 +87,11 @@ def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> 
         empty = dict.fromkeys(_ANSWER)
         return empty | {"text": "", "status": "error", "error": error, "n_words": 0}
     answer = calls.read_answer(raw)
-    broken = text.violations(answer["text"]) if answer["status"] == "ok" else []
+    n_words = text.count_words(answer["text"])
+    broken = text.violations(answer["text"], n_words) if answer["status"] == "ok" else []
     if answer["status"] == "ok" and answer["finish_reason"] == "length":
         broken = [*broken, "cut_off"]
-    return answer | {
-        "n_words": text.count_words(answer["text"]),
-        "violations": broken,
-        "created_at": created_at,
-    }
+    return answer | {"n_words": n_words, "violations": broken, "created_at": created_at}
 
 
 def ask(
