@@ -154,13 +154,13 @@ outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 every := files keys params paper providers run
 calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) $(calling) generate corpus llm_judges preflight replies
+modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement corpus cues encoder llm_judges offline \
-    preflight replies style
+    preflight questions replies style
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))

@@ -151,7 +151,7 @@ def ask(
             _preflight(work, judges or [], providers, journal)
         for candidate, provider, planned, pending, answered in work:
             asked = [request.sha for request in pending]
-            tried = journal.read(asked[:1], _row)  # by the preflight
+            tried = journal.read(asked, _row)  # by the preflight, or for a candidate before
             pending = [
                 request
                 for request in pending

@@ -6,6 +6,7 @@ language models asked through an endpoint (esfp.llm_judges).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,8 @@ from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
 from esfp.replies import parse_stance as parse_stance
 from esfp.text import split_report
+
+PHRASINGS = ("P0", "P1", "P2", "P3", "P4")
 
 
 def panel_label(labels: list[str | None], rule: str = "unanimous") -> str | None:
@@ -135,6 +138,7 @@ def stances(
     judges: list[dict],
     gold: tuple[pd.DataFrame, pd.DataFrame],
     asker: llm_judges.Asker,
+    phrasings: Collection[str] = PHRASINGS,
 ) -> pd.DataFrame:
     """One stance a response, null where the response is not ok or the judge failed (Section 4.5).
 
@@ -147,8 +151,10 @@ def stances(
         paper's prompt and reads the response alone.
     gold
         Reference sentences and stances, for the offline judge.
+    phrasings
+        Those whose responses get a stance; it is null for the others.
     """
-    answered = _answered(responses)
+    answered = _answered(responses[responses["phrasing"].isin(phrasings)])
     if stance_judge == "offline":
         sentences, reference = gold
         pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
