@@ -124,7 +124,7 @@ renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys providers) .venv/installed
+    $(call code,params files keys providers schema) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -151,7 +151,7 @@ outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
 
-every := files keys params paper providers run
+every := files keys params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies
