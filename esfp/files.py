@@ -7,9 +7,11 @@ all-null column or a gappy integer column would otherwise change its type withou
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -109,6 +111,15 @@ BOOTSTRAP = pa.schema(
         ],
     ]
 )
+
+
+def slug(model_name: str) -> str:
+    """File-safe name, one to one: a short hash is added wherever cleaning changed something."""
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).strip(".-")[:80]
+    looks_hashed = re.search(r"-[0-9a-f]{8}$", model_name)
+    if clean == model_name and not looks_hashed:
+        return clean
+    return f"{clean}-{hashlib.sha256(model_name.encode()).hexdigest()[:8]}"
 
 
 def judged_schema(judges: list[str]) -> pa.Schema:
@@ -229,9 +240,9 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
-def read_shards(folder: str | Path, paths: list[str], schema: pa.Schema) -> pd.DataFrame:
-    """Read `folder/<slug>.parquet` for each slug in `paths` and stack them in that order."""
+def read_shards(folder: str | Path, models: list[str], schema: pa.Schema) -> pd.DataFrame:
+    """Read `folder/<model's slug>.parquet` for each model and stack them in that order."""
     return pd.concat(
-        [read_parquet(Path(folder) / f"{slug}.parquet", schema) for slug in paths],
+        [read_parquet(Path(folder) / f"{slug(model)}.parquet", schema) for model in models],
         ignore_index=True,
     )

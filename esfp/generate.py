@@ -89,14 +89,11 @@ def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> 
         empty = dict.fromkeys(_ANSWER)
         return empty | {"text": "", "status": "error", "error": error, "n_words": 0}
     answer = calls.read_answer(raw)
-    broken = text.violations(answer["text"]) if answer["status"] == "ok" else []
+    n_words = text.count_words(answer["text"])
+    broken = text.violations(answer["text"], n_words) if answer["status"] == "ok" else []
     if answer["status"] == "ok" and answer["finish_reason"] == "length":
         broken = [*broken, "cut_off"]
-    return answer | {
-        "n_words": text.count_words(answer["text"]),
-        "violations": broken,
-        "created_at": created_at,
-    }
+    return answer | {"n_words": n_words, "violations": broken, "created_at": created_at}
 
 
 def _take_cut_traces(answered: dict[str, dict]) -> None:
@@ -172,7 +169,7 @@ def ask(
             _preflight(work, judges or [], providers, journal)
         for candidate, provider, planned, pending, answered in work:
             asked = [request.sha for request in pending]
-            tried = journal.read(asked[:1], _row)  # by the preflight
+            tried = journal.read(asked, _row)  # by the preflight, or for a candidate before
             pending = [
                 request
                 for request in pending
@@ -222,7 +219,7 @@ def _write(
     ]
     table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
     if answered:
-        path = folder / f"{calls.slug(candidate.name)}.parquet"
+        path = folder / f"{files.slug(candidate.name)}.parquet"
         files.write_parquet(path, table, files.RESPONSES)
     return table[files.RESPONSES.names]
 

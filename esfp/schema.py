@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -65,6 +65,10 @@ class JudgeStage(Strict):
     panel: Literal["unanimous", "majority"] = "unanimous"
     sentences: Literal["paper", "sentencex"] = "paper"
     stance_judge: str = "offline"  # 'offline', or the name of an llm judge
+    # responses that get a stance: all, or those that CPC reads (score.cpc_phrasings), or a list
+    stance_phrasings: Literal["all", "cpc"] | list[Phrasing] = "all"
+    # a call of its own, as in the paper, or folded into the judge's call for labels
+    stance_call: Literal["own", "folded"] = "own"
     judge_prompt: str = "corpus/prompts/judge.txt"
     stance_prompt: str = "corpus/prompts/stance.txt"
     gold: str = "corpus/gold"
@@ -162,6 +166,16 @@ class Params(Strict):
                 f"judge.stance_judge: '{self.judge.stance_judge}' is neither 'offline' nor an "
                 f"llm judge of this file ({', '.join(llm_judges) or 'there is none'})"
             )
+        if self.judge.stance_call == "folded" and self.judge.stance_judge == "offline":
+            raise ValueError(
+                "judge.stance_call: 'folded' needs judge.stance_judge to name an llm judge, whose "
+                "call for labels asks for the stance too"
+            )
+        if unread := set(self.score.cpc_phrasings) - set(self.stance_phrasings()):
+            raise ValueError(
+                f"judge.stance_phrasings: {', '.join(sorted(unread))} is not among them, and "
+                "score.cpc_phrasings reads it"
+            )
         return self
 
     def prices_of(self, users: list[Candidate] | list[Judge]) -> dict[str, dict[str, float]]:
@@ -173,6 +187,13 @@ class Params(Strict):
             if price is not None:
                 found[user.name] = price.model_dump()
         return found
+
+    def stance_phrasings(self) -> list[str]:
+        """Phrasings whose responses get a stance, in order."""
+        wanted = self.judge.stance_phrasings
+        if isinstance(wanted, str):
+            wanted = {"all": get_args(Phrasing), "cpc": self.score.cpc_phrasings}[wanted]
+        return sorted(set(wanted))
 
 
 def _no_twins(place: str, names: list[str]) -> None:

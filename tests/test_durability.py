@@ -14,6 +14,7 @@ import yaml
 
 from esfp import calls, files
 from esfp.journal import Journal
+from tests import resume
 from tests.conftest import ENVIRONMENT
 from tests.test_generate import PROGRAM, recorded
 
@@ -163,6 +164,14 @@ def test_a_second_process_is_told(workspace, bad):
         code, words = finish(workspace, path)
     assert code == 1 and "another process is working on this run" in words
     assert bad.log() == []
+
+
+def test_a_long_run_is_resumed_fast_and_in_little_memory():
+    _, least, _ = resume.measure(1)
+    seconds, most, raws = resume.measure(8)
+    more = len(raws) - len(raws) // 8
+    assert (most - least) * 1e6 / more < 10_000  # 100 MB for 10,000 answers
+    assert seconds / resume.reading(raws) < 60  # 3 s for 10,000 is about 35 on a quiet machine
 
 
 KEY = "sk-test-0a1B2c3D4e5F6g7H8i9J0k"

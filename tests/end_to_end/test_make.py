@@ -119,6 +119,13 @@ def test_only_what_a_change_reaches_runs_again(project, server):
     results = json.loads((project.root / "outputs/tiny/results.json").read_text())
     assert results["score.delta_ar.steady"] == pytest.approx(0.75)
 
+    (project.root / "esfp").unlink()
+    shutil.copytree(REPO / "esfp", project.root / "esfp")
+    with (project.root / "esfp/pace.py").open("a") as file:
+        file.write("# how calls are made has changed, and what they brought has not\n")
+    assert stages_run(project.make(*goal)) == ["generate", "judge"]
+    assert stages_run(project.make(*goal)) == [] and sum(server.calls()) == asked
+
 
 def test_mine_is_one_command_from_a_server_to_a_row(project, server):
     shutil.copy(REPO / "params/published.yaml", project.root / "params")

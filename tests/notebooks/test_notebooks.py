@@ -5,7 +5,7 @@ import json
 import nbformat
 import pytest
 
-from esfp import params, run
+from esfp import files, params, run
 from tests.conftest import REPO
 
 NOTEBOOKS = sorted(REPO.glob("notebooks/*.ipynb"))
@@ -91,6 +91,23 @@ def test_llm_judges_through_the_endpoint(workspace, server):
     assert asked == 20 + 2 * 5 + 5 + 2
     assert workspace.stage("judge", path).returncode == 0
     assert sum(server.calls()) == asked
+
+    # both in one call, for P0, P2 and P4 alone: three more of the server's five answers
+    values = values.replace(
+        "  judges:", "  stance_phrasings: cpc\n  stance_call: folded\n  judges:"
+    )
+    (workspace.root / path).write_text(values)
+    done = workspace.stage("judge", path)
+    assert done.returncode == 0, done.stderr
+    assert sum(server.calls()) == asked + 3
+    results = json.loads((workspace.root / "outputs/panel/results/judge.json").read_text())
+    assert results["judge.stance_share.missing.steady"] == 0
+    assert results["judge.stance_share.positive.steady"] > 0
+    stances = files.read_parquet(
+        workspace.root / "outputs/panel/stances/steady.parquet", files.STANCES
+    )
+    known = stances.groupby("phrasing")["stance"].count()
+    assert known.to_dict() == {"P0": 4, "P1": 0, "P2": 4, "P3": 0, "P4": 4}
 
 
 def test_models_that_hardly_answer_go_through_all_stages(workspace, server):
