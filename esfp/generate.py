@@ -96,10 +96,17 @@ def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> 
     return answer | {"n_words": n_words, "violations": broken, "created_at": created_at}
 
 
-def _take_cut_traces(answered: dict[str, dict]) -> None:
-    """Where a model's finished answers all have a trace, a cut one without is no answer but a trace.
+def _read(journal: calls.Journal, shas: list[str], answered: dict[str, dict]) -> None:
+    """Add what the journal holds of `shas` to the candidate's answers."""
+    if shas:
+        answered |= journal.read(shas, _row)
+        _take_cut_traces(answered)
 
-    Many chat templates open the trace in the prompt, and until the model closes it nothing marks it.
+
+def _take_cut_traces(answered: dict[str, dict]) -> None:
+    """A cut answer without a trace is a trace, where all the model's finished answers have one.
+
+    Many chat templates open the trace in the prompt; until the model closes it, nothing marks it.
     """
     ok = [row for row in answered.values() if row["status"] == "ok"]
     ended = [row for row in ok if row["finish_reason"] != "length"]
@@ -155,8 +162,8 @@ def ask(
             candidate = Candidate.model_validate(values)
             provider = Provider.model_validate(providers[candidate.provider])
             planned = plan(prompts, candidate, provider, system_prompt, samples)
-            answered = journal.read(planned["request_sha"], _row)
-            _take_cut_traces(answered)
+            answered: dict[str, dict] = {}
+            _read(journal, planned["request_sha"].tolist(), answered)
             if damaged:
                 _write(folder, candidate, planned, answered, {})
                 continue
@@ -169,11 +176,11 @@ def ask(
             _preflight(work, judges or [], providers, journal)
         for candidate, provider, planned, pending, answered in work:
             asked = [request.sha for request in pending]
-            tried = journal.read(asked, _row)  # by the preflight, or for a candidate before
+            _read(journal, asked, answered)  # the preflight's, or those of a candidate before
             pending = [
                 request
                 for request in pending
-                if tried.get(request.sha, {}).get("status") not in calls.FINAL
+                if answered.get(request.sha, {}).get("status") not in calls.FINAL
             ]
             failures: dict[str, str] = {}
             try:
@@ -183,9 +190,7 @@ def ask(
                 )
             except files.DataError as error:
                 stopped.append(error)
-            if asked:
-                answered |= journal.read(asked, _row)
-                _take_cut_traces(answered)
+            _read(journal, asked, answered)
             tables.append(_write(folder, candidate, planned, answered, failures))
     if stopped:
         raise stopped[0]

@@ -118,16 +118,21 @@ def test_the_papers_cohort_is_table_4_at_the_papers_concurrency():
     assert {cohort.providers[judge.provider].concurrency for judge in (primary, second)} == {50}
 
 
-def test_prices_do_not_reach_any_stage(tmp_path):
-    path = tmp_path / "run.yaml"
-    path.write_text(WHOLE)
-    plain = params.load(path)
-    path.write_text(WHOLE + "prices: {m: {input: 1, output: 2.5}}\n")
-    priced = params.load(path)
-    assert priced.prices["m"] == params.Price(input=1, output=2.5)
-    for stage in params.STAGES:
-        values = [params.stage_parameters(one, stage, "run") for one in (plain, priced)]
-        assert values[0] == values[1]
+def test_a_changed_price_changes_the_files_of_the_closing_tables_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("params").mkdir()
+    path = Path("params/run.yaml")
+    llm = WHOLE.replace("{name: j, kind: words}", "{name: j, kind: llm, provider: p, model: i}")
+    path.write_text(llm + "prices: {p: {input: 3, output: 4}}\n")
+    params.write_stage_parameters(path)
+    before = {file: file.read_text() for file in Path("outputs/run/params").iterdir()}
+    path.write_text(llm + "prices: {p: {input: 3, output: 4}, i: {input: 1, output: 2.5}}\n")
+    params.write_stage_parameters(path)
+    assert {f.name for f, text in before.items() if f.read_text() != text} == {"prices_judge.yaml"}
+    dearer = yaml.safe_load(Path("outputs/run/params/prices_judge.yaml").read_text())
+    assert dearer == {"j": {"input": 1, "output": 2.5}}
+    values = params.stage_parameters(params.load(path), "generate", "run")
+    assert values["prices"] == {"m": {"input": 3, "output": 4}}
 
 
 KEY = "sk-ant-0a1B2c3D4e5F6g7H8i9J0k"
