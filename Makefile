@@ -164,14 +164,14 @@ every := files keys params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies \
-    usage
+    tally usage
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     outputs/%/params/prices_generate.yaml .make/notebooks/1_generate.ipynb.sum \
     $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
-    preflight questions replies style
+    preflight questions replies style tally usage
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))

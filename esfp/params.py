@@ -204,6 +204,7 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
         used = {judge.get("provider") for judge in whole["judge"]["judges"]}
         out["providers"] = {k: v for k, v in whole["providers"].items() if k in used}
         out["prices"] = params.prices_of(params.judge.judges)
+        out["self_judged"] = params.self_judged()
         whole["judge"]["stance_phrasings"] = params.stance_phrasings()
     if stage in ("score", "figures"):
         out["released"] = whole["released"]

@@ -44,13 +44,13 @@ def read_labels(raw: str, n: int, quoted: tuple[str, ...] = ()) -> list[str]:
     return _first(raw, lambda value: _labels(value, n), quoted)
 
 
-def read_audited(raw: str, sentences: tuple[str, ...]) -> list[str]:
+def read_audited(raw: str, sentences: tuple[str, ...], quoted: tuple[str, ...] = ()) -> list[str]:
     """The labels of a reply in which each stands beside the first words of its sentence.
 
     The echo has to begin as the sentence does: more than its first two words, or twelve letters.
     Case, white space, punctuation and quotes are left out of account, and the last word may be cut
     short. Sentences that begin alike cannot be told apart by it. See `read_labels` for what is
-    searched.
+    searched, and for `quoted`.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def read_audited(raw: str, sentences: tuple[str, ...]) -> list[str]:
     Unreadable
         If there is no candidate with a label and an echo for each sentence.
     """
-    return _first(raw, lambda value: _audited(value, sentences), sentences)
+    return _first(raw, lambda value: _audited(value, sentences), quoted)
 
 
 def read_stance(raw: str, quoted: tuple[str, ...] = ()) -> str:

@@ -69,6 +69,7 @@ class JudgeStage(Strict):
     stance_phrasings: Literal["all", "cpc"] | list[Phrasing] = "all"
     # a call of its own, as in the paper, or folded into the judge's call for labels
     stance_call: Literal["own", "folded"] = "own"
+    audit: bool = False  # llm judges repeat each sentence's first words beside its label
     judge_prompt: str = "corpus/prompts/judge.txt"
     stance_prompt: str = "corpus/prompts/stance.txt"
     gold: str = "corpus/gold"
@@ -187,6 +188,25 @@ class Params(Strict):
             if price is not None:
                 found[user.name] = price.model_dump()
         return found
+
+    def self_judged(self) -> dict[str, list[str]]:
+        """Candidates that a judge shares its model with, by the judge's name.
+
+        Models are one where their weights are, or the last part of their ids (`vendor/id` at a
+        broker is the vendor's `id`); families and later versions are not looked for.
+        """
+        found = {}
+        for judge in self.judge.judges:
+            if isinstance(judge, LLMJudge):
+                mine = self._identities(judge)
+                same = [c.name for c in self.generate.candidates if self._identities(c) & mine]
+                found |= {judge.name: same} if same else {}
+        return found
+
+    def _identities(self, user: Candidate | LLMJudge) -> set[str]:
+        ids = {(user.model or user.name).split("/")[-1].lower()}
+        embedded = self.providers[user.provider].embedded
+        return ids | ({embedded.weights.sha256} if embedded else set())
 
     def stance_phrasings(self) -> list[str]:
         """Phrasings whose responses get a stance, in order."""

@@ -69,8 +69,10 @@ def totals(asked: pd.DataFrame, answers: pd.DataFrame, price: dict | None = None
 
 def table(rows: list[dict]) -> pd.DataFrame:
     """A closing table of such rows; counts stay whole where one is missing."""
-    counts = ["retries", *TOKENS]
-    return pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
+    frame = pd.DataFrame(rows)
+    counts = {"sentences", "at_first", "shifted", "calls", "asked_again", "retries", *TOKENS}
+    counts &= set(frame)
+    return frame.astype(dict.fromkeys(counts, "Int64"))
 
 
 def line(closing: pd.DataFrame) -> str:
