@@ -60,8 +60,14 @@ class Generate(Strict):
     reuse: list[str] = []  # runs whose answers to the same requests are taken over
 
 
+NO_JUDGE = (
+    "a run that generates needs at least one judge, for example judges: "
+    "[{name: embedding, kind: embedding}]"
+)
+
+
 class JudgeStage(Strict):
-    judges: Annotated[list[Judge], Field(min_length=1)]
+    judges: list[Judge]
     panel: Literal["unanimous", "majority"] = "unanimous"
     sentences: Literal["paper", "sentencex"] = "paper"
     stance_judge: str = "offline"  # 'offline', or the name of an llm judge
@@ -142,8 +148,8 @@ class Params(Strict):
             raise ValueError("give either generate (models to ask) or released (a score table)")
         if self.generate is None:
             return self
-        if self.judge is None:
-            raise ValueError("judge: a run that generates needs at least one judge")
+        if self.judge is None or not self.judge.judges:
+            raise ValueError(f"judge: {NO_JUDGE}")
         names = [candidate.name for candidate in self.generate.candidates]
         _no_twins("generate.candidates", names)
         _no_twins("judge.judges", [judge.name for judge in self.judge.judges])

@@ -11,6 +11,7 @@ import asyncio
 import collections
 import email.utils
 import json
+import re
 import time
 
 from aiohttp import web
@@ -97,6 +98,17 @@ def judged(step: str, text: str, body: dict) -> tuple[dict, str]:
             text = json.dumps({"labels": value["labels"][1:]})
     if step in ("judge-no-labels", "judge-no-stance") and "no use" not in user:
         text = json.dumps({k: v for k, v in value.items() if k != step.removeprefix("judge-no-")})
+    if step in ("judge-audit", "judge-shifted") and "labels" in value:
+        lines = re.findall(r"^\d+\. (.+)$", user, re.M)
+        words = [" ".join(json.loads(line).split()[:5]) for line in lines]
+        entries = [
+            {"n": n, "first_words": echo, "label": label}
+            for n, (echo, label) in enumerate(zip(words, value["labels"], strict=True), start=1)
+        ]
+        if step == "judge-shifted" and "no use" not in user:  # the first sentence is passed over
+            for entry, echo in zip(entries, words[1:] + words[:1], strict=True):
+                entry["first_words"] = echo
+        text = json.dumps({"labels": entries})
     if step == "judge-cut" and body.get("max_tokens", 0) < 1000:
         return {"content": text[: len(text) // 2]}, "length"
     if step == "judge-repairable" and body.get("max_tokens", 0) < 1000:

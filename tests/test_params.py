@@ -34,6 +34,7 @@ WHOLE = CANDIDATE + PROVIDER + JUDGE
         ("score: {}\n", "give either generate"),
         ("released: x\n" + WHOLE, "give either generate"),
         (CANDIDATE + PROVIDER, "needs at least one judge"),
+        (CANDIDATE + PROVIDER + "judge: {judges: []}\n", "needs at least one judge, for example"),
         (CANDIDATE + JUDGE, "provider 'p' is not defined"),
         (WHOLE.replace("provider: p}", "provider: p}, {name: m, provider: p}"), "there twice"),
         (WHOLE.replace("'http://here'", "'http://here', key_env: sk-ab-12"), "not a key"),
@@ -133,6 +134,43 @@ def test_a_changed_price_changes_the_files_of_the_closing_tables_alone(tmp_path,
     assert dearer == {"j": {"input": 1, "output": 2.5}}
     values = params.stage_parameters(params.load(path), "generate", "run")
     assert values["prices"] == {"m": {"input": 3, "output": 4}}
+
+
+@pytest.mark.parametrize(
+    ("judge", "marked"),
+    [
+        ({"provider": "p", "model": "m"}, "my name"),
+        ({"provider": "q", "model": "vendor/M"}, "my name"),  # by another way to the same model
+        ({"provider": "w", "model": "renamed"}, "e"),  # the same weights
+        ({"provider": "p", "model": "n"}, None),
+        ({"provider": "q", "model": "m-mini"}, None),
+    ],
+)
+def test_a_judge_that_is_a_candidate_is_known(tmp_path, judge, marked):
+    path = tmp_path / "run.yaml"
+    providers = {"p": {"base_url": "http://here"}, "q": {"base_url": "http://there"}}
+    providers["w"] = {"embedded": {"weights": {"path": "a.gguf", "sha256": "0" * 64}}}
+    candidates = [
+        {"name": "my name", "provider": "p", "model": "m"},
+        {"name": "o", "provider": "q"},
+        {"name": "e", "provider": "w", "model": "a"},
+    ]
+    judges = [{"name": "j", "kind": "llm"} | judge, {"name": "k", "kind": "words"}]
+    values = {"providers": providers, "generate": {"candidates": candidates}}
+    path.write_text(yaml.safe_dump(values | {"judge": {"judges": judges}}))
+    found = params.stage_parameters(params.load(path), "judge", "run")["self_judged"]
+    assert found == ({"j": [marked]} if marked else {})
+
+
+def test_a_run_without_judges_is_refused_before_anything_is_asked(workspace, server):
+    path = workspace.params("run", server.base_url)
+    for judge in ("", "judge: {judges: []}\n"):
+        (workspace.root / path).write_text(CANDIDATE + PROVIDER + judge)
+        done = workspace.stage("generate", path)
+        assert done.returncode == 1 and not (workspace.root / "outputs").exists()
+        assert done.stderr.startswith("error: params/run.yaml: ") and "judge" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert server.calls() == []
 
 
 KEY = "sk-ant-0a1B2c3D4e5F6g7H8i9J0k"
