@@ -59,7 +59,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan smoke test lint clean distclean
+.PHONY: help all mine plan annotate smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,9 +82,17 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=â
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
 	@$(PY) -m esfp.plan --params $(params_file)
 
+# from the command line alone: some systems set a NAME or a PORT of their own
+given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
+annotate: .venv/installed  ## a page on which people label sentences: [NAME=ann] [PORT=8765]
+	@$(PY) -m esfp.annotate $(call given,NAME,--name) $(call given,PORT,--port)
+
 smoke: outputs/smoke/report.pdf  ## the whole pipeline live on the embedded model, 12 items, in minutes
 
-test: .venv/installed  ## every test
+browser:
+	@sh tests/browser.sh
+
+test: .venv/installed browser  ## every test
 	$(PY) -m pytest
 
 lint: .venv/installed  ## style of code and notebooks
@@ -129,7 +137,8 @@ renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys lines providers schema) .venv/installed
+    $(call code,params files keys lines providers schema) $(call sums,corpus/gold/human_*.csv) \
+    .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -164,7 +173,7 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) $(calling) judge agreement corpus cues encoder llm_judges offline \
+modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
     preflight questions replies style
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \

@@ -23,6 +23,53 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
     return float(cohen_kappa_score(first, second))
 
 
+def kappa_interval(
+    first: Sequence[str],
+    second: Sequence[str],
+    groups: Sequence[str],
+    draws: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Percentile interval of Cohen's κ, whole groups of units being drawn with replacement.
+
+    Sentences on one item resemble each other, so items are what is drawn (Section 4.7 draws
+    scores likewise). A draw is how often each group is in it, and one matrix product makes the
+    tables of all draws.
+
+    Parameters
+    ----------
+    first, second
+        The labels of two raters of the same units.
+    groups
+        The group, here the item, of each unit.
+
+    Returns
+    -------
+    low, high : float
+        NaN with fewer than two groups, or where κ is undefined in every draw.
+    """
+    labels, coded = np.unique([*first, *second], return_inverse=True)
+    names, group = np.unique(list(groups), return_inverse=True)
+    if len(names) < 2 or len(labels) < 2:
+        return np.nan, np.nan
+    one, other = np.split(coded, 2)
+    tables = np.zeros((len(names), len(labels), len(labels)))
+    np.add.at(tables, (group, one, other), 1)
+    chances = np.full(len(names), 1 / len(names))
+    drawn = np.random.default_rng(seed).multinomial(len(names), chances, size=draws)
+    drawn = np.tensordot(drawn, tables, axes=1)  # draws x labels x labels
+    drawn /= drawn.sum(axis=(1, 2), keepdims=True)
+    agreed = np.trace(drawn, axis1=1, axis2=2)
+    expected = (drawn.sum(axis=1) * drawn.sum(axis=2)).sum(axis=1)
+    defined = expected < 1 - 1e-12
+    kappas = (agreed[defined] - expected[defined]) / (1 - expected[defined])
+    if not len(kappas):
+        return np.nan, np.nan
+    low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def against_reference(
     reference: Sequence[str], rated: Sequence[str], labels: list[str]
 ) -> dict[str, float]:

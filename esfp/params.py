@@ -226,6 +226,7 @@ def inputs(params: Params) -> dict[str, list[str]]:
     if params.generate and params.judge:
         reads["generate"].append(params.generate.system_prompt)
         gold = [f"{params.judge.gold}/{name}.csv" for name in ("sentences", "stances")]
+        gold += sorted(map(str, Path(params.judge.gold).glob("human_*.csv")))
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:
         printed = Path(params.released).with_name("printed.yaml")
