@@ -18,13 +18,18 @@ code    = $(call sums,$(patsubst %,esfp/%.py,$(1)))
 
 PARAMS ?=
 ifneq ($(PARAMS),)
-ifeq ($(filter params/%.yaml,$(PARAMS)),)
+# as a path from here, however it was given
+params_file := $(patsubst $(CURDIR)/%,%,$(realpath $(dir $(PARAMS)))/$(notdir $(PARAMS)))
+ifeq ($(filter params/%.yaml,$(params_file)),)
 $(error PARAMS=$(PARAMS): expected a .yaml file below params/, for example PARAMS=params/mine.yaml)
 endif
-ifeq ($(wildcard $(PARAMS)),)
+ifeq ($(wildcard $(params_file)),)
 $(error PARAMS=$(PARAMS): no such file; copy one of $(wildcard params/*.yaml) to begin with)
 endif
-run := $(patsubst params/%.yaml,%,$(PARAMS))
+ifneq ($(filter smoke mine,$(MAKECMDGOALS)),)
+$(error make $(filter smoke mine,$(MAKECMDGOALS)) has a params file of its own; make all PARAMS=$(params_file) runs that one)
+endif
+run := $(patsubst params/%.yaml,%,$(params_file))
 endif
 
 ifneq ($(filter plan,$(MAKECMDGOALS)),)
@@ -75,7 +80,7 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=â
 	  && echo && $(PY) -m esfp.mine table "$$run" '$(COMPARE)'
 
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
-	@$(PY) -m esfp.plan --params $(PARAMS)
+	@$(PY) -m esfp.plan --params $(params_file)
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
@@ -132,7 +137,7 @@ renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys providers schema) $(call sums,corpus/gold/human_*.csv) \
+    $(call code,params files keys lines providers schema) $(call sums,corpus/gold/human_*.csv) \
     .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
@@ -160,7 +165,7 @@ outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
 
-every := files keys params paper providers run schema
+every := files keys lines params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies \

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -206,6 +207,22 @@ def write_parquet(path: str | Path, frame: pd.DataFrame, schema: pa.Schema) -> b
     return write_bytes(path, sink.getvalue().to_pybytes())
 
 
+def left_over(folder: str | Path, models: list[str]) -> list[str]:
+    """Parquet files of `folder` that belong to none of the models: of earlier params, and kept."""
+    known = {slug(model) for model in models}
+    return sorted(path.stem for path in Path(folder).glob("*.parquet") if path.stem not in known)
+
+
+def in_git(path: str | Path) -> bool:
+    """Whether git has a version of the file, so that a damaged one can be brought back."""
+    try:
+        asked = ["git", "ls-files", "--error-unmatch", Path(path).name]
+        done = subprocess.run(asked, cwd=Path(path).parent, capture_output=True)  # noqa: S603
+    except OSError:  # no git, or no such folder
+        return False
+    return done.returncode == 0
+
+
 def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     """Read one table and check it against its declared schema.
 
@@ -223,9 +240,10 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"{path}: not a readable Parquet file ({error}); delete it and run its stage again"
-        ) from error
+        advice = "delete it and run its stage again"
+        if in_git(path):
+            advice = f"`git restore {path}` brings back what is recorded"
+        raise DataError(f"{path}: not a readable Parquet file ({error}); {advice}") from error
     if table.schema.names != schema.names:
         missing = [name for name in schema.names if name not in table.schema.names]
         extra = [name for name in table.schema.names if name not in schema.names]

@@ -62,9 +62,11 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
         except files.DataError as error:
             kept = path.with_name(f"{path.name}.damaged")
             path.replace(kept)
+            first = f"`git restore {path}` brings back what was recorded, and "
             damaged.append(
                 f"{str(error).split(';')[0]}; it is kept as {kept.name}, what the journal holds of "
-                "it is written again, and the same command asks for the rest"
+                f"it is written again; {first if files.in_git(path) else ''}"
+                "the same command asks for the rest"
             )
             continue
         new = (recorded["status"] != "error") & ~recorded["request_sha"].isin(journal.known())

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from esfp import files, keys
+from esfp import files, keys, lines
 from esfp.providers import Embedded as Embedded  # parts of the params, used by other modules
 from esfp.providers import Provider as Provider
 from esfp.providers import Weights as Weights
@@ -125,20 +125,23 @@ def _one_line(path: Path, error: ValidationError) -> str:
     first = error.errors()[0]
     place = tuple(first["loc"])
     dotted = ".".join(str(part) for part in place)
+    where = lines.at(path, place)
     if first["type"] == "extra_forbidden":
         known = _known_keys(place[:-1])
         hint = nearest(str(place[-1]), known) or f"; known keys: {', '.join(known)}"
-        return f"{path}: unknown key '{dotted}'{hint}"
+        return f"{where}: unknown key '{dotted}'{hint}"
     if first["type"] == "missing":
-        return f"{path}: '{dotted}' is missing"
+        return f"{where}: '{dotted}' is missing"
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
-        return f"{path}: {dotted + ': ' if dotted else ''}{message}"
+        if not dotted and (stated := re.match(r"[a-z_]+(?:\.\w+)*(?=: )", message)):
+            where = lines.at(path, stated[0].split("."))
+        return f"{where}: {dotted + ': ' if dotted else ''}{message}"
     got = first.get("input")
     shown = f", got {got!r}" if isinstance(got, str | int | float | bool | None) else ""
     if "key" in str(place[-1] if place else "").lower():
         shown = ""  # never repeat what may be a secret
-    return f"{path}: '{dotted}': {first['msg'][0].lower()}{first['msg'][1:]}{shown}"
+    return f"{where}: '{dotted}': {first['msg'][0].lower()}{first['msg'][1:]}{shown}"
 
 
 def load(path: str | Path) -> Params:
@@ -153,14 +156,15 @@ def load(path: str | Path) -> Params:
     Raises
     ------
     ParamsError
-        With one line: the file, the key, what was expected and the nearest known key.
+        With one line: the file and its line, the key, what was expected and the nearest known key.
     """
     path = Path(path)
     data = _resolve(path)
     if (place := keys.find(data)) is not None:
         raise ParamsError(
-            f"{path}: '{'.'.join(map(str, place))}' holds something shaped like a key; keys are "
-            "read from the environment or a .env file: give the variable's name as key_env"
+            f"{lines.at(path, place)}: '{'.'.join(map(str, place))}' holds something shaped like a "
+            "key; keys are read from the environment or a .env file: give the variable's name as "
+            "key_env"
         )
     try:
         return Params.model_validate(data)

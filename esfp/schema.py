@@ -154,11 +154,13 @@ class Params(Strict):
         _no_twins("generate.candidates", names)
         _no_twins("judge.judges", [judge.name for judge in self.judge.judges])
         users = [*self.generate.candidates, *self.judge.judges]
-        for user in users:
+        places = [f"generate.candidates.{n}" for n in range(len(names))]
+        places += [f"judge.judges.{n}" for n in range(len(self.judge.judges))]
+        for place, user in zip(places, users, strict=True):
             provider = getattr(user, "provider", None)
             if provider is not None and provider not in self.providers:
                 raise ValueError(
-                    f"{user.name}: provider '{provider}' is not defined under providers"
+                    f"{place}.provider: provider '{provider}' is not defined under providers"
                     f"{nearest(provider, self.providers)}"
                 )
         priced = {*self.providers, *names, *(getattr(user, "model", None) for user in users)}

@@ -108,6 +108,26 @@ def test_a_truncated_parquet_is_named_and_rebuilt_from_the_journal(workspace, ba
     assert recorded(workspace, "ok").equals(first) and len(bad.log()) == asked
 
 
+def test_a_truncated_parquet_that_git_has_is_brought_back(workspace, bad):
+    path = workspace.params("run", bad.base_url, models=("ok",))
+    assert finish(workspace, path) == (0, "")
+    first, asked = recorded(workspace, "ok"), len(bad.log())
+    for file in (workspace.root / "outputs/run").glob("journal.sqlite*"):
+        file.unlink()  # as in a fresh clone
+    name = "outputs/run/responses/ok.parquet"
+    for command in (["init", "-q"], ["add", name]):
+        subprocess.run(["git", *command], cwd=workspace.root, check=True)
+    file = workspace.root / name
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(files.DataError, match=f"; `git restore {file}` brings back"):
+        files.read_parquet(file, files.RESPONSES)
+    code, words = finish(workspace, path)
+    assert code == 1 and f"`git restore {name}` brings back what was recorded" in words
+    subprocess.run(["git", "restore", name], cwd=workspace.root, check=True)
+    assert finish(workspace, path) == (0, "")
+    assert recorded(workspace, "ok").equals(first) and len(bad.log()) == asked
+
+
 def fill(path, n=400):
     rows = [
         (f"{i:064x}", "{}", {"choices": [{"message": {"content": f"answer {i} " * 40}}]}, "now")

@@ -66,6 +66,23 @@ def test_a_wrong_params_path_is_one_line(path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "path", ["params/local.yaml", "./params/local.yaml", "{}/params/local.yaml"]
+)
+def test_a_params_path_may_be_given_in_any_way(path):
+    command = ["make", "-n", "-o", ".venv/installed", "plan", f"PARAMS={path.format(REPO)}"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    assert done.stdout.endswith("-m esfp.plan --params params/local.yaml\n"), done.stderr
+
+
+@pytest.mark.parametrize("goal", ["smoke", "mine"])
+def test_a_goal_with_a_params_file_of_its_own_takes_no_other(goal):
+    given = [goal, "PARAMS=params/local.yaml", "MODEL=m", "BASE_URL=http://here"]
+    done = subprocess.run(["make", *given], cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert "make all PARAMS=params/local.yaml runs that one" in done.stderr
+
+
 @pytest.fixture
 def project(workspace, server):
     """The workspace with a Makefile, and notebooks of its own to touch."""

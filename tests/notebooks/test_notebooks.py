@@ -21,9 +21,7 @@ def test_stored_without_outputs(path):
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert [cell.id for cell in notebook.cells] == [
-        f"cell-{i:02d}" for i in range(len(notebook.cells))
-    ]
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -69,6 +67,14 @@ def test_all_stages_on_four_items(workspace, server):
     assert results["score.delta_ar.steady"] == pytest.approx(1 - 1 / 4)
     assert results["score.delta_scd.steady"] > 0
     assert sum(server.calls()) == 40
+
+    # a model that is taken out of the params keeps its files, and is in no score
+    path = workspace.params("tiny", server.base_url, models=("steady",))
+    assert workspace.stage("score", path).returncode == 0
+    assert (out / "responses/other.parquet").exists()
+    assert "other" not in (out / "scores.csv").read_text()
+    score = (out / "notebooks/4_score.ipynb").read_text()
+    assert "Kept and not scored, no longer in the params: other" in score
 
 
 def test_llm_judges_through_the_endpoint(workspace, server):
