@@ -29,6 +29,46 @@ class Estimate:
     tuning: float
 
 
+def correct(
+    labelled: pd.DataFrame,
+    gold: pd.DataFrame,
+    models: list[str],
+    phrasings: list[str],
+    items: list[str],
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """`contrast` of each model, from a run's labelled sentences and the reference labels of them.
+
+    An item has a reference where every sentence of its responses under both phrasings has one.
+
+    Parameters
+    ----------
+    labelled
+        Sentences with the response keys, `sentence` and the panel's `label`.
+    phrasings
+        De-subjectified, subjectified.
+
+    Returns
+    -------
+    DataFrame
+        model, quantity and the columns of `contrast`.
+    """
+    labelled = labelled[labelled["phrasing"].isin(phrasings)]
+    labelled = labelled.assign(reference=attach(labelled, gold))
+    tables = {}
+    for name in models:
+        mine = labelled[labelled["model"] == name]
+        complete = mine["reference"].notna().groupby([mine["item_id"], mine["phrasing"]]).all()
+        both = complete.groupby("item_id").agg(["all", "size"])
+        known = both.index[both["all"] & (both["size"] == len(phrasings))]
+        tables[name] = contrast(
+            densities(mine, "reference", phrasings, sorted(known)),
+            densities(mine, "label", phrasings, items),
+            level,
+        )
+    return pd.concat(tables, names=["model", "quantity"]).reset_index()
+
+
 def mean(reference, judged, rest, level: float = 0.95) -> Estimate:
     """The mean of what the reference would say of every item (PPI++ for a mean).
 
@@ -131,6 +171,40 @@ def contrast(reference: pd.DataFrame, judged: pd.DataFrame, level: float = 0.95)
     return pd.DataFrame(rows).T
 
 
+def attach(labelled: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
+    """The reference label of each sentence of a run, null where there is none.
+
+    A reference sentence belongs to the run's where model, item, phrasing, sample and the words
+    are the same; another run of the same model has other words, and finds none.
+
+    Parameters
+    ----------
+    labelled
+        Sentences with the response keys.
+    gold
+        Reference sentences; of recorded ones `voice` is the model and `response_id` ends in the
+        sample's number.
+
+    Returns
+    -------
+    Series, index of `labelled`
+    """
+    recorded = gold[gold["response_id"].str.startswith("recorded-")]
+    known = pd.DataFrame(
+        {
+            "model": recorded["voice"],
+            "item_id": recorded["item_id"],
+            "phrasing": recorded["phrasing"],
+            "sample": recorded["response_id"].str.rsplit("-", n=1).str[-1].astype(int),
+            "sentence": recorded["sentence"],
+            "reference": recorded["label"],
+        }
+    )
+    keys = [name for name in known if name != "reference"]
+    joined = labelled[keys].merge(known.drop_duplicates(keys), on=keys, how="left")
+    return joined["reference"].set_axis(labelled.index)
+
+
 def densities(
     labelled: pd.DataFrame, label: str, phrasings: list[str], items: list[str]
 ) -> pd.DataFrame:
@@ -140,6 +214,8 @@ def densities(
     ----------
     labelled
         Sentences of one model with the response keys and the column `label`.
+    items
+        The item_id of each row wanted.
 
     Returns
     -------

@@ -99,3 +99,30 @@ def test_densities_leave_out_what_is_neither_report_nor_stance():
     assert table.loc["i1"].tolist() == [0.0, 0.75]
     assert np.isnan(table.loc["i2", "minus"]) and table.loc["i2", "plus"] == 1.0
     assert table.loc["i3"].isna().all()
+
+
+def test_a_run_is_corrected_by_the_reference_labels_of_its_own_sentences():
+    rows = [
+        (f"i{item}", phrasing, f"sentence {item} {phrasing} {place}.", label)
+        for item in range(12)
+        for phrasing in ("P1", "P2")
+        for place, label in enumerate("AAB" if phrasing == "P2" else "AAA")
+    ]
+    labelled = pd.DataFrame(rows, columns=["item_id", "phrasing", "sentence", "label"])
+    labelled = labelled.assign(model="m", type="T1", sample=0)
+    gold = labelled.assign(
+        response_id="recorded-m-" + labelled["item_id"] + "-" + labelled["phrasing"] + "-0",
+        voice="m",
+        label=["B" if phrasing == "P2" else "A" for phrasing in labelled["phrasing"]],
+    )
+    gold = gold[gold["item_id"].isin(["i0", "i1", "i2", "i3"])]
+    gold = gold[gold["sentence"] != "sentence 3 P1 0."]  # one item lacks a sentence's label
+    items = [f"i{item}" for item in range(13)]
+    table = powered.correct(labelled, gold, ["m"], ["P1", "P2"], items).set_index("quantity")
+    delta = table.loc["delta_scd"]
+    assert delta["n"] == 3 and delta["items"] == 13
+    assert delta["uncorrected"] == pytest.approx(1 / 3)
+    assert delta["corrected"] == pytest.approx(1.0)
+    # a run with other words of the same model has no reference
+    other = labelled.assign(sentence=labelled["sentence"] + " Else.")
+    assert (powered.correct(other, gold, ["m"], ["P1", "P2"], items)["n"] == 0).all()
