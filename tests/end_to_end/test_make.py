@@ -136,6 +136,11 @@ def test_only_what_a_change_reaches_runs_again(project, server):
     results = json.loads((project.root / "outputs/tiny/results.json").read_text())
     assert results["score.delta_ar.steady"] == pytest.approx(0.75)
 
+    path.write_text(path.read_text() + "prices: {steady: {input: 1, output: 2}}\n")
+    assert stages_run(project.make(*goal)) == ["generate"]  # its closing table, and nothing after
+    executed = project.root / "outputs/tiny/notebooks/1_generate.ipynb"
+    assert "cost" in executed.read_text() and sum(server.calls()) == asked
+
     (project.root / "esfp").unlink()
     shutil.copytree(REPO / "esfp", project.root / "esfp")
     with (project.root / "esfp/pace.py").open("a") as file:
