@@ -18,13 +18,18 @@ code    = $(call sums,$(patsubst %,esfp/%.py,$(1)))
 
 PARAMS ?=
 ifneq ($(PARAMS),)
-ifeq ($(filter params/%.yaml,$(PARAMS)),)
+# as a path from here, however it was given
+params_file := $(patsubst $(CURDIR)/%,%,$(realpath $(dir $(PARAMS)))/$(notdir $(PARAMS)))
+ifeq ($(filter params/%.yaml,$(params_file)),)
 $(error PARAMS=$(PARAMS): expected a .yaml file below params/, for example PARAMS=params/mine.yaml)
 endif
-ifeq ($(wildcard $(PARAMS)),)
+ifeq ($(wildcard $(params_file)),)
 $(error PARAMS=$(PARAMS): no such file; copy one of $(wildcard params/*.yaml) to begin with)
 endif
-run := $(patsubst params/%.yaml,%,$(PARAMS))
+ifneq ($(filter smoke mine,$(MAKECMDGOALS)),)
+$(error make $(filter smoke mine,$(MAKECMDGOALS)) has a params file of its own; make all PARAMS=$(params_file) runs that one)
+endif
+run := $(patsubst params/%.yaml,%,$(params_file))
 endif
 
 ifneq ($(filter plan,$(MAKECMDGOALS)),)
@@ -75,7 +80,7 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=â
 	  && echo && $(PY) -m esfp.mine table "$$run" '$(COMPARE)'
 
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
-	@$(PY) -m esfp.plan --params $(PARAMS)
+	@$(PY) -m esfp.plan --params $(params_file)
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
@@ -119,7 +124,9 @@ distclean: clean  ## also remove the environment
 .make/%.sum: %
 	@mkdir -p $(@D)
 	@if [ -e '$<' ]; then cksum < '$<'; else echo missing; fi > $@.$$PPID
-	@if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
+	@$(renewed)
+
+renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # ---- one rule a stage ------------------------------------------------------------------------
 
@@ -130,7 +137,8 @@ distclean: clean  ## also remove the environment
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys providers) $(call sums,corpus/gold/human_*.csv) .venv/installed
+    $(call code,params files keys lines providers schema) $(call sums,corpus/gold/human_*.csv) \
+    .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -146,31 +154,42 @@ $(foreach list,$(lists),$(if $(wildcard $(list)),,$(shell mkdir -p $(dir $(list)
     touch -t 200001010000 $(list))))
 include $(lists)
 
-every := files keys params paper providers run
+# What a stage hands on has a checksum too: where it ran again and wrote the same, no other does.
+.PRECIOUS: outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
+    outputs/%/notebooks/3_embed.sum
+handed_on = cat $(addprefix outputs/$*/,$(1)) 2>/dev/null | cksum > $@.$$PPID; $(renewed)
+outputs/%/notebooks/1_generate.sum: outputs/%/notebooks/1_generate.ipynb
+	@$(call handed_on,params/generate.yaml results/generate.json responses/*.parquet)
+outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
+	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet stances/*.parquet)
+outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
+	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
+
+every := files keys lines params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) $(calling) generate corpus llm_judges preflight replies
+modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
-    preflight replies style
+    preflight questions replies style
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
-    outputs/%/notebooks/1_generate.ipynb .make/notebooks/2_judge.ipynb.sum \
+    outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
 	@$(RUN) judge --params params/$*.yaml
 
-modules_embed := $(every) $(calling) embed encoder style
+modules_embed := $(every) embed encoder style
 outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
-    outputs/%/notebooks/1_generate.ipynb .make/notebooks/3_embed.ipynb.sum \
+    outputs/%/notebooks/1_generate.sum .make/notebooks/3_embed.ipynb.sum \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) $(calling) score attribution corpus coverage equations published rankings
+modules_score := $(every) score attribution corpus coverage equations published rankings
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
-    outputs/%/notebooks/2_judge.ipynb outputs/%/notebooks/3_embed.ipynb \
-    .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
+    outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
+    outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(RUN) score --params params/$*.yaml
 
 modules_bootstrap := $(every) bootstrap equations style
@@ -179,8 +198,7 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) $(calling) figures cells corpus diagrams equations findings rankings style \
-    tables
+modules_figures := $(every) figures cells corpus diagrams equations findings rankings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))

@@ -19,6 +19,7 @@ from esfp.failures import CallError as CallError
 from esfp.failures import Failure
 from esfp.failures import classify as classify
 from esfp.failures import retry_after as retry_after
+from esfp.files import slug as slug
 from esfp.journal import Journal as Journal
 from esfp.journal import Recorder
 from esfp.pace import Pace, tokens
@@ -28,7 +29,6 @@ from esfp.providers import Provider
 from esfp.request import Request as Request
 from esfp.request import build as build
 from esfp.request import identity as identity
-from esfp.request import slug as slug
 
 
 async def _all(

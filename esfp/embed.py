@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from esfp import calls, files
+from esfp import files
 from esfp.encoder import PACKAGE, count_pieces, encode
 
 
@@ -61,7 +61,7 @@ def write(run_dir: str | Path, embedded: pd.DataFrame, names: list[str]) -> dict
     results: dict[str, float] = {}
     for name in names:
         rows = embedded[embedded["model"] == name]
-        path = Path(run_dir) / "embeddings" / f"{calls.slug(name)}.parquet"
+        path = Path(run_dir) / "embeddings" / f"{files.slug(name)}.parquet"
         files.write_parquet(path, rows, files.EMBEDDINGS)
         results[f"embed.n.{name}"] = len(rows)
         results[f"embed.cut_share.{name}"] = rows["cut"].mean()

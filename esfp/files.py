@@ -7,9 +7,12 @@ all-null column or a gappy integer column would otherwise change its type withou
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -111,6 +114,15 @@ BOOTSTRAP = pa.schema(
 )
 
 
+def slug(model_name: str) -> str:
+    """File-safe name, one to one: a short hash is added wherever cleaning changed something."""
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).strip(".-")[:80]
+    looks_hashed = re.search(r"-[0-9a-f]{8}$", model_name)
+    if clean == model_name and not looks_hashed:
+        return clean
+    return f"{clean}-{hashlib.sha256(model_name.encode()).hexdigest()[:8]}"
+
+
 def judged_schema(judges: list[str]) -> pa.Schema:
     """Schema of judged/<model>.parquet: response keys, sentence, one label a judge, the panel's."""
     return pa.schema(
@@ -195,6 +207,22 @@ def write_parquet(path: str | Path, frame: pd.DataFrame, schema: pa.Schema) -> b
     return write_bytes(path, sink.getvalue().to_pybytes())
 
 
+def left_over(folder: str | Path, models: list[str]) -> list[str]:
+    """Parquet files of `folder` that belong to none of the models: of earlier params, and kept."""
+    known = {slug(model) for model in models}
+    return sorted(path.stem for path in Path(folder).glob("*.parquet") if path.stem not in known)
+
+
+def in_git(path: str | Path) -> bool:
+    """Whether git has a version of the file, so that a damaged one can be brought back."""
+    try:
+        asked = ["git", "ls-files", "--error-unmatch", Path(path).name]
+        done = subprocess.run(asked, cwd=Path(path).parent, capture_output=True)  # noqa: S603
+    except OSError:  # no git, or no such folder
+        return False
+    return done.returncode == 0
+
+
 def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     """Read one table and check it against its declared schema.
 
@@ -212,9 +240,10 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"{path}: not a readable Parquet file ({error}); delete it and run its stage again"
-        ) from error
+        advice = "delete it and run its stage again"
+        if in_git(path):
+            advice = f"`git restore {path}` brings back what is recorded"
+        raise DataError(f"{path}: not a readable Parquet file ({error}); {advice}") from error
     if table.schema.names != schema.names:
         missing = [name for name in schema.names if name not in table.schema.names]
         extra = [name for name in table.schema.names if name not in schema.names]
@@ -229,9 +258,9 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
-def read_shards(folder: str | Path, paths: list[str], schema: pa.Schema) -> pd.DataFrame:
-    """Read `folder/<slug>.parquet` for each slug in `paths` and stack them in that order."""
+def read_shards(folder: str | Path, models: list[str], schema: pa.Schema) -> pd.DataFrame:
+    """Read `folder/<model's slug>.parquet` for each model and stack them in that order."""
     return pd.concat(
-        [read_parquet(Path(folder) / f"{slug}.parquet", schema) for slug in paths],
+        [read_parquet(Path(folder) / f"{slug(model)}.parquet", schema) for model in models],
         ignore_index=True,
     )

@@ -9,7 +9,6 @@ import pandas as pd
 import yaml
 
 from esfp import cells, files, style
-from esfp.calls import slug
 from esfp.rankings import FEWEST_MODELS
 
 CEILING, FLOOR = 0.6, 0.05  # mean δSCD of an item, caption of Figure 6
@@ -163,7 +162,7 @@ def read_example(
     """Read what Figure 2 shows: responses, judged and measures of one item's first sample."""
     judges = [judge["name"] for judge in read_parameters(run_dir, "judge")["judges"]]
     frames = [
-        files.read_parquet(Path(run_dir, folder, f"{slug(model)}.parquet"), schema)
+        files.read_parquet(Path(run_dir, folder, f"{files.slug(model)}.parquet"), schema)
         for folder, schema in (
             ("responses", files.RESPONSES),
             ("judged", files.judged_schema(judges)),

@@ -61,9 +61,11 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
         except files.DataError as error:
             kept = path.with_name(f"{path.name}.damaged")
             path.replace(kept)
+            first = f"`git restore {path}` brings back what was recorded, and "
             damaged.append(
                 f"{str(error).split(';')[0]}; it is kept as {kept.name}, what the journal holds of "
-                "it is written again, and the same command asks for the rest"
+                f"it is written again; {first if files.in_git(path) else ''}"
+                "the same command asks for the rest"
             )
             continue
         new = (recorded["status"] != "error") & ~recorded["request_sha"].isin(journal.known())
@@ -87,14 +89,11 @@ def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> 
         empty = dict.fromkeys(_ANSWER)
         return empty | {"text": "", "status": "error", "error": error, "n_words": 0}
     answer = calls.read_answer(raw)
-    broken = text.violations(answer["text"]) if answer["status"] == "ok" else []
+    n_words = text.count_words(answer["text"])
+    broken = text.violations(answer["text"], n_words) if answer["status"] == "ok" else []
     if answer["status"] == "ok" and answer["finish_reason"] == "length":
         broken = [*broken, "cut_off"]
-    return answer | {
-        "n_words": text.count_words(answer["text"]),
-        "violations": broken,
-        "created_at": created_at,
-    }
+    return answer | {"n_words": n_words, "violations": broken, "created_at": created_at}
 
 
 def ask(
@@ -154,7 +153,7 @@ def ask(
             _preflight(work, judges or [], providers, journal)
         for candidate, provider, planned, pending, answered in work:
             asked = [request.sha for request in pending]
-            tried = journal.read(asked[:1], _row)  # by the preflight
+            tried = journal.read(asked, _row)  # by the preflight, or for a candidate before
             pending = [
                 request
                 for request in pending
@@ -203,7 +202,7 @@ def _write(
     ]
     table = pd.concat([planned, pd.DataFrame(rows, columns=_ANSWER)], axis=1)
     if answered:
-        path = folder / f"{calls.slug(candidate.name)}.parquet"
+        path = folder / f"{files.slug(candidate.name)}.parquet"
         files.write_parquet(path, table, files.RESPONSES)
     return table[files.RESPONSES.names]
 

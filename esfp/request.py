@@ -6,19 +6,9 @@ import dataclasses
 import functools
 import hashlib
 import json
-import re
 from typing import Any
 
 from esfp.providers import Provider
-
-
-def slug(model_name: str) -> str:
-    """File-safe name, one to one: a short hash is added wherever cleaning changed something."""
-    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).strip(".-")[:80]
-    looks_hashed = re.search(r"-[0-9a-f]{8}$", model_name)
-    if clean == model_name and not looks_hashed:
-        return clean
-    return f"{clean}-{hashlib.sha256(model_name.encode()).hexdigest()[:8]}"
 
 
 @dataclasses.dataclass(frozen=True)

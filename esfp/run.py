@@ -91,14 +91,18 @@ def _progress(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _clean_environment(progress: Path) -> Iterator[Path]:
-    """What a kernel inherits: its own IPython folder, no plotting back-end, fixed hashes."""
+def _clean_environment(progress: Path, params_file: Path | None) -> Iterator[Path]:
+    """What a kernel inherits: its own IPython folder, no plotting back-end, fixed hashes.
+
+    Progress is written to one file that is named so, and errors may name lines of the other.
+    """
     with tempfile.TemporaryDirectory() as folder:
         changes = {
             "IPYTHONDIR": folder,
             "PYTHONHASHSEED": "0",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "ESFP_PROGRESS": str(progress),
+            "ESFP_PARAMS": str(params_file or ""),
         }
         before = dict(os.environ)
         os.environ.update(changes)
@@ -163,8 +167,16 @@ def _unfinished(notebook: Any) -> list[int]:
     ]
 
 
-def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
+def execute(
+    source: Path, target: Path, values: dict[str, Any], params_file: Path | None = None
+) -> None:
     """Execute a notebook with `values` injected; `target` appears only when all cells are done.
+
+    Parameters
+    ----------
+    params_file
+        Where the values come from, for errors that name a line of it. It is no parameter: a line
+        that moves changes no result.
 
     Raises
     ------
@@ -191,7 +203,7 @@ def execute(source: Path, target: Path, values: dict[str, Any]) -> None:
     error = None
     try:
         with (
-            _clean_environment(progress) as folder,
+            _clean_environment(progress, params_file) as folder,
             _progress(progress),
             _kernel_ends_with_us(),
         ):
@@ -282,7 +294,7 @@ def run_stage(stage: str, path: Path) -> Path:
     else:
         with _alone(target):
             sys.stderr.write(f"{run}: {stage}\n")  # one write: stages may run side by side
-            execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values)
+            execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values, path)
     from esfp import paper
 
     paper.notebook_html(target, target.with_suffix(".html"))

@@ -26,7 +26,7 @@ COLUMNS = (
 ).split()  # of scores.csv
 
 
-def read(run_dir: str | Path, slugs: list[str]) -> tuple[pd.DataFrame, ...]:
+def read(run_dir: str | Path, models: list[str]) -> tuple[pd.DataFrame, ...]:
     """Read a run's responses, judged, stances and embeddings, all models stacked.
 
     Raises
@@ -35,13 +35,13 @@ def read(run_dir: str | Path, slugs: list[str]) -> tuple[pd.DataFrame, ...]:
         If a file is missing, damaged, of another shape than its contract, or holds a row twice.
     """
     run_dir = Path(run_dir)
-    responses = files.read_shards(run_dir / "responses", slugs, files.RESPONSES)
-    stances = files.read_shards(run_dir / "stances", slugs, files.STANCES)
-    embeddings = files.read_shards(run_dir / "embeddings", slugs, files.EMBEDDINGS)
-    first = run_dir / "judged" / f"{slugs[0]}.parquet"
+    responses = files.read_shards(run_dir / "responses", models, files.RESPONSES)
+    stances = files.read_shards(run_dir / "stances", models, files.STANCES)
+    embeddings = files.read_shards(run_dir / "embeddings", models, files.EMBEDDINGS)
+    first = run_dir / "judged" / f"{files.slug(models[0])}.parquet"
     names = pq.read_schema(first).names if first.exists() else []
     judges = [name.removeprefix("label_") for name in names if name.startswith("label_")]
-    judged = files.read_shards(run_dir / "judged", slugs, files.judged_schema(judges))
+    judged = files.read_shards(run_dir / "judged", models, files.judged_schema(judges))
     tables = {"responses": responses, "stances": stances, "embeddings": embeddings}
     tables["judged"] = judged
     for folder, table in tables.items():

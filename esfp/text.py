@@ -120,24 +120,31 @@ def split_sentences(text: str, rule: str = "paper") -> list[str]:
 
 def count_words(text: str) -> int:
     """Number of runs of non-space characters that hold a letter or a digit."""
-    return len(re.findall(r"\S*[^\W_]\S*", text))
+    return len(re.findall(r"[^\W_]\S*", text))
 
 
-_MARKDOWN = re.compile(
+# Each alternative begins with a character of its own, which a search can look for: the pattern is
+# tried where a text holds one of them and nowhere else. (What may not precede stands after it.)
+_MARKUP = re.compile(
     r"""
-      ^[ \t]*[-*+•‣◦▪–][ \t]+\S                     # bullet
-    | ^[ \t]*(?:\d{1,2}[.)]|[a-zA-Z]\))[ \t]+\S     # numbered or lettered list
-    | ^[ \t]{0,3}\#{1,6}[ \t]+\S                    # heading
-    | ^[ \t]*(?:-{3,}|\*{3,}|_{3,}|={3,})[ \t]*$    # rule, underlined heading
-    | ^[ \t]*>[ \t]*\S                              # block quotation
-    | ^[ \t]*\|.*\|[ \t]*$                          # table
-    | (\*\*|__)(?=\S)[^\n]*?(?<=\S)\1               # bold
-    | (?<![\w*])\*(?=[^\s*])[^*\n]*(?<=\S)\*(?![\w*])   # italics
-    | (?<!\w)_(?=[^\s_])[^_\n]*(?<=\S)_(?!\w)
-    | `[^`\n]+` | ```                               # code
-    | \[[^\]\n]+\]\([^)\s]+\)                       # link
+      \*\*(?=\S)[^\n]*?(?<=\S)\*\* | __(?=\S)[^\n]*?(?<=\S)__    # bold
+    | \*(?<![\w*]\*)(?=[^\s*])[^*\n]*(?<=\S)\*(?![\w*])        # italics
+    | _(?<!\w_)(?=[^\s_])[^_\n]*(?<=\S)_(?!\w)
+    | `[^`\n]+` | ```                                         # code
+    | \[[^\]\n]+\]\([^)\s]+\)                                 # link
     """,
-    re.X | re.M,
+    re.X,
+)
+_MARKED_LINE = re.compile(
+    r"""
+      [ \t]*[-*+•‣◦▪–][ \t]+\S                     # bullet
+    | [ \t]*(?:\d{1,2}[.)]|[a-zA-Z]\))[ \t]+\S     # numbered or lettered list
+    | [ \t]{0,3}\#{1,6}[ \t]+\S                    # heading
+    | [ \t]*(?:-{3,}|\*{3,}|_{3,}|={3,})[ \t]*$    # rule, underlined heading
+    | [ \t]*>[ \t]*\S                              # block quotation
+    | [ \t]*\|.*\|[ \t]*$                          # table
+    """,
+    re.X,
 )
 
 _FILLER = re.compile(
@@ -157,8 +164,18 @@ _FILLER = re.compile(
 )
 
 
-def violations(text: str) -> list[str]:
+def _has_markdown(text: str) -> bool:
+    marked = any(_MARKED_LINE.match(line) for line in text.split("\n"))
+    return marked or _MARKUP.search(text) is not None
+
+
+def violations(text: str, n_words: int | None = None) -> list[str]:
     """Which of the response prompt's limits a response breaks (Section 4.1, Appendix A).
+
+    Parameters
+    ----------
+    n_words
+        The text's words, where they have been counted already.
 
     Returns
     -------
@@ -170,9 +187,9 @@ def violations(text: str) -> list[str]:
     """
     paragraphs = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
     broken = {
-        "too_long": count_words(text) > MAX_WORDS,
+        "too_long": (count_words(text) if n_words is None else n_words) > MAX_WORDS,
         "too_many_paragraphs": len(paragraphs) > MAX_PARAGRAPHS,
-        "markdown": bool(_MARKDOWN.search(text)),
+        "markdown": _has_markdown(text),
         "filler_opening": bool(_FILLER.match(text)),
     }
     return [name for name, is_broken in broken.items() if is_broken]

@@ -95,6 +95,8 @@ def judged(step: str, text: str, body: dict) -> tuple[dict, str]:
     if step == "judge-short" and "labels" in value:  # one label too few, until it is told
         if "no use" not in user and len(value["labels"]) > 1:
             text = json.dumps({"labels": value["labels"][1:]})
+    if step in ("judge-no-labels", "judge-no-stance") and "no use" not in user:
+        text = json.dumps({k: v for k, v in value.items() if k != step.removeprefix("judge-no-")})
     if step == "judge-cut" and body.get("max_tokens", 0) < 1000:
         return {"content": text[: len(text) // 2]}, "length"
     if step == "judge-repairable" and body.get("max_tokens", 0) < 1000:
@@ -129,6 +131,8 @@ class Endpoint:
     async def act(self, request: web.Request, step: str, body: dict) -> web.StreamResponse:
         text = answer(body["messages"])
         model = body["model"]
+        if step.startswith("varied") and not text.startswith("{"):  # no two prompts, one answer
+            text += f" That is for {model} to say about: {body['messages'][-1]['content']}"
         whole = completion(model, {"content": text})
         if step in ERRORS:
             return ERRORS[step]()

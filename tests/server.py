@@ -37,12 +37,15 @@ ANSWERS = {
 
 def answer(messages: list[dict]) -> str:
     system, user = messages[0]["content"], messages[-1]["content"]
+    judged: dict = {}
     if "linguistic annotation" in system:
         sentences = re.findall(r"^\s*\d+[.:)]\s*(.+)$", user, re.M)
         own = re.compile(r"\b(I|my|deserves|overlook|weak)\b")
-        return json.dumps({"labels": ["B" if own.search(s) else "A" for s in sentences]})
+        judged["labels"] = ["B" if own.search(s) else "A" for s in sentences]
     if "stance detection" in system:
-        return json.dumps({"stance": "positive" if re.search(r"\bI\b", user) else "neutral"})
+        judged["stance"] = "positive" if re.search(r"\bI\b", user) else "neutral"
+    if judged:
+        return json.dumps(judged)
     return next(text for cue, text in ANSWERS.items() if cue in user)
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from esfp import calls, files
 from esfp.journal import Journal
+from tests import resume
 from tests.conftest import ENVIRONMENT
 from tests.test_generate import PROGRAM, recorded
 
@@ -107,6 +108,26 @@ def test_a_truncated_parquet_is_named_and_rebuilt_from_the_journal(workspace, ba
     assert recorded(workspace, "ok").equals(first) and len(bad.log()) == asked
 
 
+def test_a_truncated_parquet_that_git_has_is_brought_back(workspace, bad):
+    path = workspace.params("run", bad.base_url, models=("ok",))
+    assert finish(workspace, path) == (0, "")
+    first, asked = recorded(workspace, "ok"), len(bad.log())
+    for file in (workspace.root / "outputs/run").glob("journal.sqlite*"):
+        file.unlink()  # as in a fresh clone
+    name = "outputs/run/responses/ok.parquet"
+    for command in (["init", "-q"], ["add", name]):
+        subprocess.run(["git", *command], cwd=workspace.root, check=True)
+    file = workspace.root / name
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(files.DataError, match=f"; `git restore {file}` brings back"):
+        files.read_parquet(file, files.RESPONSES)
+    code, words = finish(workspace, path)
+    assert code == 1 and f"`git restore {name}` brings back what was recorded" in words
+    subprocess.run(["git", "restore", name], cwd=workspace.root, check=True)
+    assert finish(workspace, path) == (0, "")
+    assert recorded(workspace, "ok").equals(first) and len(bad.log()) == asked
+
+
 def fill(path, n=400):
     rows = [
         (f"{i:064x}", "{}", {"choices": [{"message": {"content": f"answer {i} " * 40}}]}, "now")
@@ -163,6 +184,14 @@ def test_a_second_process_is_told(workspace, bad):
         code, words = finish(workspace, path)
     assert code == 1 and "another process is working on this run" in words
     assert bad.log() == []
+
+
+def test_a_long_run_is_resumed_fast_and_in_little_memory():
+    _, least, _ = resume.measure(1)
+    seconds, most, raws = resume.measure(8)
+    more = len(raws) - len(raws) // 8
+    assert (most - least) * 1e6 / more < 10_000  # 100 MB for 10,000 answers
+    assert seconds / resume.reading(raws) < 60  # 3 s for 10,000 is about 35 on a quiet machine
 
 
 KEY = "sk-test-0a1B2c3D4e5F6g7H8i9J0k"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from esfp import agreement, calls, files, judge, llm_judges, params
 from esfp.judge import panel_label, parse_labels, parse_stance
-from esfp.llm_judges import labels_question, stance_question
+from esfp.questions import labels_question, stance_question
 
 QUOTED = "{'labels': ['C', 'C']}"
 

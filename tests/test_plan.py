@@ -5,8 +5,21 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
-from esfp import calls, files, params, plan, plan_calls
+from esfp import (
+    calls,
+    corpus,
+    files,
+    generate,
+    judge,
+    llm_judges,
+    pace,
+    params,
+    plan,
+    plan_calls,
+    questions,
+)
 from tests.conftest import REPO
 
 JUDGES = [
@@ -45,17 +58,20 @@ def test_stances_come_from_the_primary_judge_alone(cohort):
 def test_cheaper_choices(cohort):
     loaded, frame = cohort
     judged = frame[frame["stage"] != "answers"]
-    table = plan.choices(judged, loaded).set_index("choice")
+    table = plan.choices(judged, loaded, "no-such-run").set_index("choice")
     whole = table.loc["as planned"]
     assert (whole["left"], table.loc["batch, half price", "left"]) == (12480, 12480)
     assert table.loc["batch, half price", "dollars"] == pytest.approx(whole["dollars"] / 2)
+    assert "interface of each vendor's own" in table.loc["batch, half price", "how"]
     assert table.loc["stances for P0, P2, P4 alone", "left"] == 8320 + 8 * 312
-    fold = table.loc["stances within the labels' call"]
-    assert fold["left"] == 8320
     offline = table.loc["offline stances"]
-    assert offline["left"] == 8320 and offline["dollars"] < fold["dollars"] < whole["dollars"]
+    assert offline["left"] == 8320 and offline["dollars"] < whole["dollars"]
     assert table.loc["offline judges", "left"] == table.loc["offline judges", "dollars"] == 0
     assert table.loc["30 of 104 items", "left"] == 8 * 30 * 5 * 3
+    fold = plan.folded(loaded, "no-such-run")
+    fold = fold[fold["stage"] != "answers"]
+    assert len(fold) == 8320 and set(fold["stage"]) == {"labels"}
+    assert offline["dollars"] < fold["dollars"].sum() < whole["dollars"]
 
 
 def test_a_reasoning_model_answers_with_a_trace(cohort):
@@ -82,9 +98,11 @@ def test_without_a_tokenizer_tokens_are_said_to_be_an_estimate(monkeypatch):
         raise files.DataError("no tokenizer")
 
     monkeypatch.setattr(plan.encoder, "count_pieces", missing)
-    frame, how = plan.tokens(pd.DataFrame({"system": ["x" * 40], "user": ["y" * 80]}))
+    messages = [("x" * 40, "y" * 80), ("z" * 120,)]
+    frame, how = plan.tokens(pd.DataFrame({"messages": messages}))
     assert how.startswith("an estimate")
-    assert frame["prompt_tokens"].tolist() == [10 + 20 + 2 * plan_calls.MESSAGE]
+    expected = [10 + 20 + 2 * plan_calls.MESSAGE, 30 + plan_calls.MESSAGE]
+    assert frame["prompt_tokens"].tolist() == expected
 
 
 def test_a_price_by_name_goes_before_id_and_provider():
@@ -108,7 +126,7 @@ def test_a_price_by_name_goes_before_id_and_provider():
     ],
 )
 def test_time_is_what_the_tightest_limit_allows(limits, expected):
-    frame = pd.DataFrame({"provider": ["p"] * 100, "answer_tokens": 100.0, "prompt_tokens": 300.0})
+    frame = pd.DataFrame({"provider": ["p"] * 100, "answer_tokens": 100.0, "reserved": 400.0})
     provider = SimpleNamespace(embedded=None, **limits)
     assert plan.seconds(frame, SimpleNamespace(providers={"p": provider})) == pytest.approx(
         expected
@@ -138,12 +156,122 @@ def test_what_is_answered_is_left_out(workspace, server, monkeypatch):
     asked = len(server.calls())
     done = workspace.stage("judge", path)
     assert done.returncode == 0, done.stderr
-    assert len(server.calls()) - asked == todo["labels"] // 2 + todo["stances"] // 2
+    assert len(server.calls()) - asked == todo["labels"] + todo["stances"]
     assert left(path) == {}
     with calls.Journal("outputs/run/journal.sqlite"):  # a run under way is not in the way
         assert left(path) == {}
     (workspace.root / "outputs/run/journal.sqlite").unlink()
     assert left(path) == todo  # answers are in the Parquet files too
+
+
+KAGGLE = REPO / "params/kaggle.yaml"
+VARIANTS = {  # of kaggle.yaml: one candidate, two language models as judges
+    "one message": {"providers": {"kaggle": {"system_role": "user"}}},
+    "cpc": {"judge": {"stance_phrasings": "cpc"}},
+    "folded": {"judge": {"stance_call": "folded"}},
+    "both": {"judge": {"stance_call": "folded", "stance_phrasings": ["P4", "P2", "P0"]}},
+    "samples": {"generate": {"samples": 2}},
+}
+
+
+def sent_to_tests(workspace, path, base_url, change):
+    """A params file like that at `path` for one item a type, its calls going to `base_url`."""
+    values = params.load(path).model_dump(mode="json", exclude_defaults=True)
+    for provider in values["providers"].values():
+        provider.pop("embedded", None)
+        provider.pop("key_env", None)
+        provider["base_url"] = base_url
+    for user in [*values["generate"]["candidates"], *values["judge"]["judges"]]:
+        if "provider" in user:
+            user["model"] = f"varied {user['name']}"
+    values = params.merge(values, {"corpus": {"per_type": 1}})
+    file = workspace.root / "params/run.yaml"
+    file.write_text(yaml.safe_dump(params.merge(values, change)))
+    return params.load(file)
+
+
+def judged(loaded):
+    """What the judge stage asks language models."""
+    values = params.stage_parameters(loaded, "judge", "run")
+    names = [model["name"] for model in values["models"]]
+    responses = files.read_shards("outputs/run/responses", names, files.RESPONSES)
+    sentences = judge.split(responses)
+    read = responses[responses["phrasing"].isin(values["stance_phrasings"])]
+    folded = {}
+    if values["stance_call"] == "folded":
+        folded = questions.fold(values["stance_judge"], read, sentences)
+    prompts = [corpus.load_prompt(values[f"{name}_prompt"]) for name in ("judge", "stance")]
+    asker = llm_judges.Asker("outputs/run", values["providers"], *prompts, folded=folded)
+    judges = [one for one in values["judges"] if one["kind"] == "llm"]
+    if judges:
+        labelled = judge.label(sentences, judges, "unanimous", None, asker)
+        assert labelled["label"].notna().all()
+    if values["stance_judge"] != "offline":
+        asked = values["stance_judge"], judges, None, asker, values["stance_phrasings"]
+        found = judge.stances(responses, None, *asked)
+        asked_for = found["phrasing"].isin(values["stance_phrasings"])
+        assert found["stance"].notna().equals(asked_for)
+
+
+def tokens_sent(log):
+    texts = [message["content"] for entry in log for message in entry["body"]["messages"]]
+    return (plan.encoder.count_pieces(texts)[0] - 2 + plan_calls.MESSAGE).sum()
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [(path, {}) for path in sorted(REPO.glob("params/*.yaml")) if path.stem != "published"]
+    + [(KAGGLE, change) for change in VARIANTS.values()],
+    ids=lambda value: value.stem if hasattr(value, "stem") else "",
+)
+def test_a_run_sends_what_its_plan_says(workspace, bad, monkeypatch, path, change):
+    monkeypatch.chdir(workspace.root)
+    loaded = sent_to_tests(workspace, path, bad.base_url, change)
+    before = plan_calls.every(loaded, "run")
+    trials = plan_calls.trials(loaded, "run", before)
+    assert trials == sum(one.kind == "llm" for one in loaded.judge.judges)
+
+    values = params.stage_parameters(loaded, "generate", "run")
+    _, prompts = generate.load_prompts(values["corpus"])
+    system = corpus.load_prompt(values["system_prompt"])
+    generate.ask(
+        "outputs/run",
+        *(prompts, values["candidates"], values["providers"], system, values["samples"], []),
+        values["judges"],
+    )
+    log = bad.log(reset=True)
+    tried = [entry for entry in log if "Water is made" in entry["body"]["messages"][-1]["content"]]
+    assert len(tried) == trials
+    answers = before[before["stage"] == "answers"]
+    assert len(log) - len(tried) == len(answers)
+    assert tokens_sent(log) - (tokens_sent(tried) if tried else 0) == (
+        plan.tokens(answers)[0]["prompt_tokens"].sum()
+    )
+
+    after = plan_calls.every(loaded, "run")
+    if values["samples"] == 1:  # the server says the same again, and is judged but once
+        assert after.groupby("stage").size().equals(before.groupby("stage").size())
+    left = after[~after["answered"]]
+    assert "answers" not in set(left["stage"])
+    judged(loaded)
+    log = bad.log(reset=True)
+    sent = pd.Series([entry["body"]["model"] for entry in log]).value_counts().to_dict()
+    assert sent == left["model_id"].value_counts().to_dict()
+    if log:
+        assert tokens_sent(log) == plan.tokens(left)[0]["prompt_tokens"].sum()
+    again = plan_calls.every(loaded, "run")
+    assert again["answered"].all() and plan_calls.trials(loaded, "run", again) == 0
+
+
+def test_a_limit_in_the_extra_body_is_charged_to_the_rate():
+    def charged(**more):
+        provider = params.Provider(base_url="http://here", **more)
+        return pace.tokens(calls.build(provider, "m", "s" * 40, "u" * 40, {}).sent())
+
+    assert charged() == 20 + pace.ANSWER_TOKENS
+    assert charged(decoding={"max_tokens": 70}) == 90
+    assert charged(extra_body={"max_completion_tokens": 80}) == 100
+    assert charged(limit_parameter="none", decoding={"max_tokens": 70}) == charged()
 
 
 def test_the_report_says_what_it_rests_on(workspace, monkeypatch):

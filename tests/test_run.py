@@ -91,7 +91,7 @@ def test_refused_connection(workspace):
     done = workspace.stage("generate", workspace.params("bad", "http://127.0.0.1:9/v1"))
     assert done.returncode == 1
     assert "steady at http://127.0.0.1:9/v1: " in done.stderr
-    assert "[change providers.test.base_url]" in done.stderr
+    assert "[change params/bad.yaml line 5: providers.test.base_url]" in done.stderr
     assert "Traceback" not in done.stderr
 
 

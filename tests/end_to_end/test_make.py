@@ -66,6 +66,23 @@ def test_a_wrong_params_path_is_one_line(path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "path", ["params/local.yaml", "./params/local.yaml", "{}/params/local.yaml"]
+)
+def test_a_params_path_may_be_given_in_any_way(path):
+    command = ["make", "-n", "-o", ".venv/installed", "plan", f"PARAMS={path.format(REPO)}"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    assert done.stdout.endswith("-m esfp.plan --params params/local.yaml\n"), done.stderr
+
+
+@pytest.mark.parametrize("goal", ["smoke", "mine"])
+def test_a_goal_with_a_params_file_of_its_own_takes_no_other(goal):
+    given = [goal, "PARAMS=params/local.yaml", "MODEL=m", "BASE_URL=http://here"]
+    done = subprocess.run(["make", *given], cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert "make all PARAMS=params/local.yaml runs that one" in done.stderr
+
+
 @pytest.fixture
 def project(workspace, server):
     """The workspace with a Makefile, and notebooks of its own to touch."""
@@ -118,6 +135,13 @@ def test_only_what_a_change_reaches_runs_again(project, server):
     assert sum(server.calls()) == asked
     results = json.loads((project.root / "outputs/tiny/results.json").read_text())
     assert results["score.delta_ar.steady"] == pytest.approx(0.75)
+
+    (project.root / "esfp").unlink()
+    shutil.copytree(REPO / "esfp", project.root / "esfp")
+    with (project.root / "esfp/pace.py").open("a") as file:
+        file.write("# how calls are made has changed, and what they brought has not\n")
+    assert stages_run(project.make(*goal)) == ["generate", "judge"]
+    assert stages_run(project.make(*goal)) == [] and sum(server.calls()) == asked
 
 
 def test_mine_is_one_command_from_a_server_to_a_row(project, server):

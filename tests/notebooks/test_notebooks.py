@@ -5,7 +5,7 @@ import json
 import nbformat
 import pytest
 
-from esfp import params, run
+from esfp import files, params, run
 from tests.conftest import REPO
 
 NOTEBOOKS = sorted(REPO.glob("notebooks/*.ipynb"))
@@ -21,9 +21,7 @@ def test_stored_without_outputs(path):
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert [cell.id for cell in notebook.cells] == [
-        f"cell-{i:02d}" for i in range(len(notebook.cells))
-    ]
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -70,6 +68,14 @@ def test_all_stages_on_four_items(workspace, server):
     assert results["score.delta_scd.steady"] > 0
     assert sum(server.calls()) == 40
 
+    # a model that is taken out of the params keeps its files, and is in no score
+    path = workspace.params("tiny", server.base_url, models=("steady",))
+    assert workspace.stage("score", path).returncode == 0
+    assert (out / "responses/other.parquet").exists()
+    assert "other" not in (out / "scores.csv").read_text()
+    score = (out / "notebooks/4_score.ipynb").read_text()
+    assert "Kept and not scored, no longer in the params: other" in score
+
 
 def test_llm_judges_through_the_endpoint(workspace, server):
     judges = [
@@ -91,6 +97,23 @@ def test_llm_judges_through_the_endpoint(workspace, server):
     assert asked == 20 + 2 * 5 + 5 + 2
     assert workspace.stage("judge", path).returncode == 0
     assert sum(server.calls()) == asked
+
+    # both in one call, for P0, P2 and P4 alone: three more of the server's five answers
+    values = values.replace(
+        "  judges:", "  stance_phrasings: cpc\n  stance_call: folded\n  judges:"
+    )
+    (workspace.root / path).write_text(values)
+    done = workspace.stage("judge", path)
+    assert done.returncode == 0, done.stderr
+    assert sum(server.calls()) == asked + 3
+    results = json.loads((workspace.root / "outputs/panel/results/judge.json").read_text())
+    assert results["judge.stance_share.missing.steady"] == 0
+    assert results["judge.stance_share.positive.steady"] > 0
+    stances = files.read_parquet(
+        workspace.root / "outputs/panel/stances/steady.parquet", files.STANCES
+    )
+    known = stances.groupby("phrasing")["stance"].count()
+    assert known.to_dict() == {"P0": 4, "P1": 0, "P2": 4, "P3": 0, "P4": 4}
 
 
 def test_models_that_hardly_answer_go_through_all_stages(workspace, server):
