@@ -142,8 +142,8 @@ outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml)
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
-outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml: \
-    outputs/%/params/stamp ;
+outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml \
+outputs/%/params/prices_generate.yaml outputs/%/params/prices_judge.yaml: outputs/%/params/stamp ;
 
 # The data files that a run reads (corpus, prompts, labels) are listed by its own params: make
 # resolves these first, reads the list, and starts over with it.
@@ -168,14 +168,16 @@ outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 every := files keys lines params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies
+modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies \
+    tally usage
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
-    .make/notebooks/1_generate.ipynb.sum $(call code,$(modules_generate))
+    outputs/%/params/prices_generate.yaml .make/notebooks/1_generate.ipynb.sum \
+    $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
-    preflight questions replies style
-outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml \
+    preflight questions replies style tally usage
+outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
 	@$(RUN) judge --params params/$*.yaml

@@ -50,7 +50,21 @@ def _separate_trace(message: dict[str, Any]) -> str:
 
 def _count(usage: Any, key: str) -> int | None:
     value = usage.get(key) if isinstance(usage, dict) else None
-    return int(value) if isinstance(value, int | float) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if number and 0 <= value < 1 << 53 else None
+
+
+def _words(problem: Any) -> str | None:
+    """An error as text; None where there is none."""
+    if not problem:
+        return None
+    return problem if isinstance(problem, str) else json.dumps(problem, ensure_ascii=False)
+
+
+def tokens(raw: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Tokens of the prompt and of the answer, as the endpoint counts; None where it does not."""
+    usage = raw.get("usage")
+    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
 
 
 def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
@@ -64,20 +78,20 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
         text, trace, status (ok, refused, empty, truncated, blocked, error), finish_reason,
         served_model, prompt_tokens, completion_tokens, error.
     """
+    prompt_tokens, completion_tokens = tokens(raw)
     out: dict[str, Any] = {
         "text": "",
         "trace": None,
         "status": "error",
         "finish_reason": None,
         "served_model": raw.get("model"),
-        "prompt_tokens": _count(raw.get("usage"), "prompt_tokens"),
-        "completion_tokens": _count(raw.get("usage"), "completion_tokens"),
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
         "error": None,
     }
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        problem = raw.get("error") or "the endpoint sent no choices"
-        out["error"] = problem if isinstance(problem, str) else json.dumps(problem)
+        out["error"] = _words(raw.get("error")) or "the endpoint sent no choices"
         return out
     message = choices[0].get("message")
     message = message if isinstance(message, dict) else {"content": message}
@@ -90,15 +104,16 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
     out["trace"] = "\n".join(p for p in (_separate_trace(message), inner, trace) if p) or None
     refusal = message.get("refusal") or refusal
     if refusal or plain == "refusal":
-        out["status"], out["text"] = "refused", str(refusal or out["text"])
+        out["status"] = "refused"
+        out["text"] = refusal if refusal and isinstance(refusal, str) else out["text"]
     elif plain in _FILTER:
-        out["status"], out["error"] = "blocked", raw.get("error")
+        out["status"], out["error"] = "blocked", _words(raw.get("error"))
     elif out["text"]:
         out["status"] = "ok"
     elif out["finish_reason"] == "length":
         out["status"] = "truncated"
     else:
-        out["status"] = "empty"
+        out["status"], out["error"] = "empty", _words(raw.get("error"))
         if message.get("tool_calls") or message.get("function_call"):
             out["error"] = "the model called a tool and said nothing"
     return out

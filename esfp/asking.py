@@ -13,8 +13,9 @@ import random
 import time
 from typing import Any
 
-from esfp import failures
+from esfp import answers, failures
 from esfp.failures import Failure
+from esfp.journal import Asked, Recorder
 from esfp.pace import Pace
 from esfp.providers import Provider
 from esfp.request import Request
@@ -38,9 +39,11 @@ class Stop(Exception):
 class Run:
     """The calls of one `complete`: workers that share a queue, a pace and a journal."""
 
-    def __init__(self, client, provider: Provider, key: str | None, pace: Pace, put, progress):
+    def __init__(
+        self, client, provider: Provider, key: str | None, pace: Pace, recorder: Recorder, progress
+    ):
         self.client, self.provider, self.key = client, provider, key
-        self.pace, self.put, self.progress = pace, put, progress
+        self.pace, self.recorder, self.progress = pace, recorder, progress
         self.queue: collections.deque[Request] = collections.deque()
         self.failures: dict[str, str] = {}
         self.last: Failure | None = None  # the last one
@@ -81,10 +84,11 @@ class Run:
             self.pace.limited(entered, failure.wait)
         raise failure
 
-    async def answer(self, request: Request, first: bool) -> dict[str, Any]:
+    async def answer(self, request: Request, first: bool, asked: Asked) -> dict[str, Any]:
         """The raw answer after as many tries as it takes and may take; raises Failure or Stop."""
         tried = limited = 0
         while True:
+            asked.tries += 1
             try:
                 return await self.one_try(request)
             except Failure as failure:
@@ -112,9 +116,14 @@ class Run:
 
     async def ask(self, request: Request, first: bool = False) -> None:
         """One request, to its end."""
+        asked = Asked(request.sha, time.time())
         try:
-            raw = await self.answer(request, first)
-        except Failure as failure:
+            raw = await self.answer(request, first, asked)
+        except (Failure, Stop) as failure:
+            asked.seconds, asked.error = time.time() - asked.started_at, str(failure)
+            self.recorder.put(asked)
+            if isinstance(failure, Stop):
+                raise
             self.failures[request.sha] = failure.words
             self.last = failure
             self.failed_in_a_row += 1
@@ -126,7 +135,9 @@ class Run:
                 raise Stop(why, failure) from None
         else:
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            self.put((request.sha, request.canonical(), raw, now))
+            asked.seconds = time.time() - asked.started_at
+            asked.prompt_tokens, asked.completion_tokens = answers.tokens(raw)
+            self.recorder.put(asked, (request.sha, request.canonical(), raw, now))
             self.calling.discard(asyncio.current_task())
             self.bad_in_a_row = self.failed_in_a_row = 0
             self.done += 1

@@ -45,7 +45,7 @@ async def _all(
     pace = Pace(provider, largest)
     recorder = Recorder(journal)
     client = asking.client(provider, base_url, key)
-    run = asking.Run(client, provider, key, pace, recorder.put, progress)
+    run = asking.Run(client, provider, key, pace, recorder, progress)
     try:
         async with client:
             await run.all(requests)
@@ -79,7 +79,7 @@ async def _probe(
     client = asking.client(provider, address(provider), key)
     recorder = Recorder(journal)
     pace = Pace(provider, tokens(request.sent()))
-    run = asking.Run(client, provider, key, pace, recorder.put, lambda *_: None)
+    run = asking.Run(client, provider, key, pace, recorder, lambda *_: None)
     try:
         async with client:
             await run.ask(request, first=True)

@@ -131,7 +131,7 @@ class Failure(Exception):
 
 def one_line(text: str, key: str | None = None, longest: int = 500) -> str:
     """`text` on one line, without the key, cut to `longest` characters."""
-    line = " ".join(text.split())
+    line = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
     if key:
         line = line.replace(key, "[key]")
     return line if len(line) <= longest else line[: longest - 1] + "…"

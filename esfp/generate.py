@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from esfp import calls, corpus, files, llm_judges, preflight, text
+from esfp import calls, corpus, files, llm_judges, preflight, text, usage
 from esfp.params import Candidate, Provider, Weights
 
 _ANSWER = [name for name in files.RESPONSES.names if name not in (*files.KEYS, "request_sha")]
+STATUSES = ["ok", "refused", "empty", "truncated", "blocked", "error"]
 VIOLATIONS = ["too_long", "too_many_paragraphs", "markdown", "filler_opening", "cut_off"]
 
 
@@ -77,6 +78,7 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
                 raw = {
                     "model": row["served_model"],
                     "choices": [{"message": message, "finish_reason": row["finish_reason"]}],
+                    "error": row["error"],
                     "usage": {name: row[name] for name in ("prompt_tokens", "completion_tokens")},
                 }
                 journal.put(row["request_sha"], "", raw, row["created_at"], replace=False)
@@ -94,6 +96,28 @@ def _row(raw: dict | None, created_at: str | None, error: str | None = None) -> 
     if answer["status"] == "ok" and answer["finish_reason"] == "length":
         broken = [*broken, "cut_off"]
     return answer | {"n_words": n_words, "violations": broken, "created_at": created_at}
+
+
+def _read(journal: calls.Journal, shas: list[str], answered: dict[str, dict]) -> None:
+    """Add what the journal holds of `shas` to the candidate's answers."""
+    if shas:
+        answered |= journal.read(shas, _row)
+        _take_cut_traces(answered)
+
+
+def _take_cut_traces(answered: dict[str, dict]) -> None:
+    """A cut answer without a trace is a trace, where all the model's finished answers have one.
+
+    Many chat templates open the trace in the prompt; until the model closes it, nothing marks it.
+    """
+    ok = [row for row in answered.values() if row["status"] == "ok"]
+    ended = [row for row in ok if row["finish_reason"] != "length"]
+    if not ended or not all(row["trace"] for row in ended):
+        return
+    for row in ok:
+        if row["finish_reason"] == "length" and not row["trace"]:
+            row |= {"status": "truncated", "trace": row["text"], "text": ""}
+            row |= {"n_words": 0, "violations": []}
 
 
 def ask(
@@ -140,7 +164,8 @@ def ask(
             candidate = Candidate.model_validate(values)
             provider = Provider.model_validate(providers[candidate.provider])
             planned = plan(prompts, candidate, provider, system_prompt, samples)
-            answered = journal.read(planned["request_sha"], _row)
+            answered: dict[str, dict] = {}
+            _read(journal, planned["request_sha"].tolist(), answered)
             if damaged:
                 _write(folder, candidate, planned, answered, {})
                 continue
@@ -153,11 +178,11 @@ def ask(
             _preflight(work, judges or [], providers, journal)
         for candidate, provider, planned, pending, answered in work:
             asked = [request.sha for request in pending]
-            tried = journal.read(asked, _row)  # by the preflight, or for a candidate before
+            _read(journal, asked, answered)  # the preflight's, or those of a candidate before
             pending = [
                 request
                 for request in pending
-                if tried.get(request.sha, {}).get("status") not in calls.FINAL
+                if answered.get(request.sha, {}).get("status") not in calls.FINAL
             ]
             failures: dict[str, str] = {}
             try:
@@ -167,8 +192,7 @@ def ask(
                 )
             except files.DataError as error:
                 stopped.append(error)
-            if asked:
-                answered |= journal.read(asked, _row)
+            _read(journal, asked, answered)
             tables.append(_write(folder, candidate, planned, answered, failures))
     if stopped:
         raise stopped[0]
@@ -218,18 +242,34 @@ def _preflight(work, judges: list[dict], providers: dict[str, dict], journal) ->
     preflight.check(targets, journal)
 
 
-def summary(responses: pd.DataFrame) -> pd.DataFrame:
-    """Closing table: calls, each status, words and tokens by model."""
-    groups = responses.groupby("model", sort=False)
-    table = groups.agg(calls=("status", "size"))
-    for status in ("ok", "refused", "empty", "truncated", "blocked", "error"):
-        table[status] = groups["status"].apply(lambda s, status=status: (s == status).sum())
-    table["ok_share"] = table["ok"] / table["calls"]
-    answered = responses[responses["status"] == "ok"].groupby("model", sort=False)
-    table["median_words"] = answered["n_words"].median()
-    table["prompt_tokens"] = groups["prompt_tokens"].sum()
-    table["completion_tokens"] = groups["completion_tokens"].sum()
-    return table.reset_index()
+def summary(
+    responses: pd.DataFrame, asked: pd.DataFrame, prices: dict[str, dict] | None = None
+) -> pd.DataFrame:
+    """Closing table: calls, how each ended, and what they took, by model.
+
+    Parameters
+    ----------
+    asked
+        Every asking of the requests, from `usage.read`.
+    prices
+        By model: `input` and `output`, US dollars a million tokens.
+
+    Returns
+    -------
+    DataFrame
+        model, calls, each status, ok_share, median_words (of answers that are ok), and the columns
+        of `usage.totals`.
+    """
+    rows = []
+    for model, mine in responses.groupby("model", sort=False):
+        counts = mine["status"].value_counts()
+        row = {"model": model, "calls": len(mine)}
+        row |= {status: int(counts.get(status, 0)) for status in STATUSES}
+        row["ok_share"] = row["ok"] / row["calls"]
+        row["median_words"] = mine.loc[mine["status"] == "ok", "n_words"].median()
+        price = (prices or {}).get(model)
+        rows.append(row | usage.totals(asked, mine.rename(columns={"request_sha": "sha"}), price))
+    return usage.table(rows)
 
 
 def compliance(responses: pd.DataFrame, by: str = "phrasing") -> pd.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -28,10 +29,30 @@ MOST_PROBES = 100_000  # rows looked for one by one in a damaged journal
 
 Row = tuple[str, str, dict, str]  # sha, canonical request, raw answer, created_at
 
-_TABLE = (
+_TABLES = (
     "CREATE TABLE IF NOT EXISTS calls "
-    "(sha TEXT PRIMARY KEY, request TEXT, raw TEXT, created_at TEXT)"
+    "(sha TEXT PRIMARY KEY, request TEXT, raw TEXT, created_at TEXT)",
+    "CREATE TABLE IF NOT EXISTS asked "
+    "(sha TEXT, started_at REAL, seconds REAL, tries INTEGER, error TEXT, "
+    "prompt_tokens INTEGER, completion_tokens INTEGER)",
 )
+
+
+@dataclasses.dataclass
+class Asked:
+    """What one asking of a request took, until its answer came or it was given up.
+
+    A request has several where it failed, or its answer could not be used, and a later run asked
+    again; the journal keeps them all, and so what a run took outlives its interruptions.
+    """
+
+    sha: str
+    started_at: float  # seconds since the epoch
+    seconds: float = 0.0  # with the pauses between tries
+    tries: int = 0
+    error: str | None = None  # where it was given up
+    prompt_tokens: int | None = None  # as the endpoint counts
+    completion_tokens: int | None = None
 
 
 class Journal:
@@ -93,15 +114,19 @@ class Journal:
         verb = "REPLACE" if replace else "IGNORE"
         self._db.execute(
             f"INSERT OR {verb} INTO calls VALUES (?, ?, ?, ?)",  # noqa: S608 (two fixed words)
-            (sha, request, json.dumps(raw, ensure_ascii=False), created_at),
+            (sha, request, _storable(json.dumps(raw, ensure_ascii=False)), created_at),
         )
 
-    def put_all(self, rows: list[Row]) -> None:
-        """Write several answers; they outlive this process when this returns."""
+    def put_all(self, rows: list[Row], asked: list[Asked] | None = None) -> None:
+        """Write answers and what it took; they outlive this process when this returns."""
         try:
             with self.bulk():
                 for row in rows:
                     self.put(*row)
+                self._db.executemany(
+                    "INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    [dataclasses.astuple(one) for one in asked or []],
+                )
         except sqlite3.Error as error:
             raise CallError(f"{self.path}: the journal cannot be written: {error}") from None
 
@@ -145,17 +170,34 @@ class Journal:
         return self.read(shas, lambda raw, created_at: (raw, created_at))
 
 
+def _storable(text: str) -> str:
+    """`text` without halves of surrogate pairs, which some endpoints send and no file can hold."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode=WAL")
         # a write outlives the process at once, and a loss of power after `sync`
         db.execute("PRAGMA synchronous=NORMAL")
-        db.execute(_TABLE)
+        for table in _TABLES:
+            db.execute(table)
     except sqlite3.DatabaseError:
         db.close()
         raise
     return db
+
+
+def askings(path: str | Path, shas: Iterable[str]) -> list[Asked]:
+    """Every asking of `shas` that a journal knows of, in order; none where there is no journal."""
+    path = Path(path).resolve()
+    if not path.exists():
+        return []
+    wanted = set(shas)
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+        rows = db.execute("SELECT * FROM asked ORDER BY started_at, rowid")
+        return [Asked(*row) for row in rows if row[0] in wanted]
 
 
 def _recover(path: Path) -> tuple[Path, int]:
@@ -237,9 +279,9 @@ class Recorder:
         self._journal = journal
         self._syncing: asyncio.Task | None = None
 
-    def put(self, row: Row) -> None:
-        """Write one answer; no end of this process can undo it."""
-        self._journal.put_all([row])
+    def put(self, asked: Asked, row: Row | None = None) -> None:
+        """Write what an asking took, and its answer; no end of this process can undo it."""
+        self._journal.put_all([row] if row else [], [asked])
         if self._syncing is None:
             self._syncing = asyncio.get_running_loop().create_task(self._sync_often())
 

@@ -6,12 +6,13 @@ language models asked through an endpoint (esfp.llm_judges).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
 
-from esfp import files, llm_judges, offline
+from esfp import files, llm_judges, offline, tally
 from esfp.agreement import against_reference, disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
@@ -107,7 +108,7 @@ def label(
     gold
         Reference sentences, for the offline judges.
     asker
-        Where language models are reached.
+        Where language models are reached; its `tallies` say what became of each judge's task.
 
     Returns
     -------
@@ -120,8 +121,11 @@ def label(
         if judge["kind"] == "llm":
             labelled[column] = asker.labels(sentences, judge)
         else:
+            start = time.monotonic()
             model = offline.train(judge["kind"], gold)
             labelled[column] = offline.predict(model, sentences["sentence"].tolist())
+            n = sentences.groupby(files.KEYS).ngroups
+            asker.tallies.append(tally.offline(judge["name"], "labels", start, n, len(sentences)))
     return labelled.assign(label=panel(labelled, judges, rule))
 
 
@@ -157,8 +161,10 @@ def stances(
     answered = _answered(responses[responses["phrasing"].isin(phrasings)])
     if stance_judge == "offline":
         sentences, reference = gold
+        start = time.monotonic()
         pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
         found = offline.StanceJudge().fit(reference, sentences).predict(pairs)
+        asker.tallies.append(tally.offline("offline", "stances", start, len(pairs), None))
     else:
         judge = next(judge for judge in judges if judge["name"] == stance_judge)
         found = asker.stances(answered, judge)

@@ -13,19 +13,19 @@ import pandas as pd
 from esfp import calls, files, preflight
 from esfp.providers import Provider
 from esfp.questions import Folded, Question, folded_question, labels_question, stance_question
-from esfp.replies import Unreadable
+from esfp.replies import Shifted, Unreadable
+from esfp.tally import Tally
 
 MOST_ROUNDS = 3  # requests a question: as it is, and after a defect or an answer cut short
 MORE_ROOM = 4  # times the room after an answer that was cut
 
 
 def build(
-    provider: Provider, judge: dict, question: Question, user: str | None = None, room: int = 1
+    provider: Provider, judge: dict, question: Question, remark: str = "", room: int = 1
 ) -> calls.Request:
     """The request for one question; the limit of its answer is `room` times the question's own.
 
-    `user` takes the place of the question's own text.
-
+    `remark` says why an earlier answer was no use: the request is then the question's second draw.
     A limit that the params file states is kept where it is the larger one.
     """
     stated = provider.decoding | judge.get("decoding", {})
@@ -38,8 +38,10 @@ def build(
         decoding["response_format"] = {"type": "json_schema", "json_schema": whole}
     elif provider.json_mode == "object":
         decoding["response_format"] = {"type": "json_object"}
-    user = question.user if user is None else user
-    return calls.build(provider, judge["model"], question.system, user, decoding)
+    request = calls.build(
+        provider, judge["model"], question.system, question.user, decoding, sample=int(bool(remark))
+    )
+    return dataclasses.replace(request, remark=remark)
 
 
 def target(judge: dict, providers: dict[str, dict]) -> preflight.Target:
@@ -59,7 +61,9 @@ class Asker:
     """Where judges are reached and what has been answered already.
 
     `run_dir` holds the journal; `reuse` names runs whose journals are read too. Prompts are texts.
-    `folded` says whose stance is asked for together with the labels: see `questions.fold`.
+    `folded` says whose stance is asked for together with the labels: see `questions.fold`. With
+    `audit`, each label has to stand beside the first words of its sentence. `tallies` says what
+    became of each judge's questions; it grows as they are asked.
     """
 
     run_dir: str
@@ -68,6 +72,8 @@ class Asker:
     stance_prompt: str
     reuse: tuple[str, ...] = ()
     folded: Folded = dataclasses.field(default_factory=dict)
+    audit: bool = False
+    tallies: list[Tally] = dataclasses.field(default_factory=list)
 
     def labels(self, sentences: pd.DataFrame, judge: dict) -> list[str | None]:
         """This judge's label of each row; None for all rows of a response where it failed."""
@@ -75,6 +81,7 @@ class Asker:
         lists = {key: group["sentence"].tolist() for key, group in groups}
         found = pd.Series(index=sentences.index, dtype=object)
         replied = self._ask(judge, self.label_questions(lists, judge), "labels")
+        self.tallies[-1].sentences = sum(len(read or []) for read in replied)
         for (_, group), read in zip(groups, replied, strict=True):
             found.loc[group.index] = read if read is not None else [None] * len(group)
         return [None if pd.isna(label) else label for label in found]
@@ -94,7 +101,7 @@ class Asker:
         """The question about each response's sentences; keyed as they are, by response."""
         return {
             key: self._folded_question(judge, key, "labels")
-            or labels_question(listed, self.judge_prompt)
+            or labels_question(listed, self.judge_prompt, self.audit)
             for key, listed in sentences.items()
         }
 
@@ -109,7 +116,7 @@ class Asker:
     def _folded_question(self, judge: dict, key: tuple, part) -> Question | None:
         both = self.folded.get((judge["name"], *key))
         prompts = (self.judge_prompt, self.stance_prompt)
-        return both and folded_question(*both, prompts, part)
+        return both and folded_question(*both, prompts, part, self.audit)
 
     def _ask(self, judge: dict, asked: dict[tuple, Question], kind: str) -> list:
         """What each reply says, None where no reply could be used.
@@ -121,35 +128,46 @@ class Asker:
         keys, questions = list(asked), list(asked.values())
         found: list = [None] * len(questions)
         tries: dict[int, list[tuple[str, str]]] = {}  # place → (reply, its defect)
-        turns = {place: (question.user, 1) for place, question in enumerate(questions)}
+        turns = dict.fromkeys(range(len(questions)), ("", 1))  # place → (remark, room)
+        tally = Tally(judge["name"], {"stance": "stances"}.get(kind, kind), len(questions))
+        unanswered = set()
         with calls.Journal(Path(self.run_dir) / "journal.sqlite") as journal:
-            for _ in range(MOST_ROUNDS):
+            for round_ in range(MOST_ROUNDS):
                 requests = {
-                    place: build(provider, judge, questions[place], user, room)
-                    for place, (user, room) in turns.items()
+                    place: build(provider, judge, questions[place], remark, room)
+                    for place, (remark, room) in turns.items()
                 }
                 replied = self._answers(judge, list(requests.values()), provider, journal)
+                tally.note({request.sha for request in requests.values()}, replied, round_ > 0)
                 following = {}
                 for place, request in requests.items():
                     if request.sha not in replied:
-                        continue  # the call failed: asked again when the stage is run again
-                    question, (user, room) = questions[place], turns[place]
+                        unanswered.add(place)  # asked again when the stage is run again
+                        continue
+                    tally.replies += round_ == 0
+                    question, (remark, room) = questions[place], turns[place]
                     answer = replied[request.sha]
                     try:
                         if answer["finish_reason"] == "length":
                             raise Unreadable("it was cut off by the token limit")
                         found[place] = question.read(answer["text"])
+                        tally.at_first += round_ == 0
                     except Unreadable as defect:
+                        tally.shifted += round_ == 0 and isinstance(defect, Shifted)
                         tries.setdefault(place, []).append((answer["text"], str(defect)))
                         if answer["finish_reason"] == "length":
                             if room == 1 and provider.limit_parameter != "none":
-                                following[place] = (user, MORE_ROOM)
-                        elif user == question.user:
-                            named = f"{user}\n\nAn earlier answer was no use: {defect}."
-                            following[place] = (named, room)
+                                following[place] = (remark, MORE_ROOM)
+                        elif not remark:
+                            remark = f"An earlier answer was no use: {defect}."
+                            following[place] = (remark, room)
                 turns = following
         failed = [place for place in tries if found[place] is None]
         self._keep(judge, kind, {keys[place]: tries[place] for place in failed})
+        tally.answered = sum(read is not None for read in found)
+        tally.failed = len(unanswered)
+        tally.unreadable = len(set(failed) - unanswered)
+        self.tallies.append(tally)
         return found
 
     def _keep(self, judge: dict, kind: str, failed: dict[tuple, list[tuple[str, str]]]) -> None:

@@ -203,9 +203,12 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
         users = [*whole["generate"]["candidates"], *out["judges"]]
         used = {user["provider"] for user in users}
         out["providers"] = {k: v for k, v in whole["providers"].items() if k in used}
+        out["prices"] = params.prices_of(params.generate.candidates)
     if stage == "judge":
         used = {judge.get("provider") for judge in whole["judge"]["judges"]}
         out["providers"] = {k: v for k, v in whole["providers"].items() if k in used}
+        out["prices"] = params.prices_of(params.judge.judges)
+        out["self_judged"] = params.self_judged()
         whole["judge"]["stance_phrasings"] = params.stance_phrasings()
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
@@ -240,12 +243,17 @@ def write_stage_parameters(path: str | Path) -> None:
     """Write `outputs/<run>/params/<stage>.yaml` for each stage, only where it changed.
 
     A stage's file holds what that stage alone depends on, so that make re-runs nothing that a
-    changed value does not reach. `inputs.d` beside them tells make which data files it reads.
+    changed value does not reach. Prices stand in `prices_<stage>.yaml`, for they reach a stage's
+    closing table and nothing that it hands on. `inputs.d` beside them tells make which data files
+    it reads.
     """
     params, run = load(path), run_name(path)
     rules = []
     for number, stage in enumerate(STAGES, start=1):
         values = stage_parameters(params, stage, run)
+        if stage in ("generate", "judge"):
+            prices = (values or {}).pop("prices", {})
+            files.write_text(f"outputs/{run}/params/prices_{stage}.yaml", yaml.safe_dump(prices))
         text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
         files.write_text(f"outputs/{run}/params/{stage}.yaml", text)
         if values is not None:

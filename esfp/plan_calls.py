@@ -19,6 +19,7 @@ MESSAGE = 4  # tokens that frame a message in a chat template
 ANSWER_TOKENS = 160  # 120 words, the upper end of what the response prompt calls ideal
 TRACE_TOKENS = 1500  # of a reasoning model, before its answer
 STANCE_TOKENS = 10
+ECHO_TOKENS = 25  # of a label beside the first words of its sentence
 STAND_IN = " ".join(  # for an answer that is not there yet: six sentences of 20 words
     ["There are good reasons to hold this view, and there are others that a careful reader would "
      "set against it."] * 6
@@ -156,6 +157,7 @@ def _judgements(
         load_prompt(params.judge.judge_prompt),
         load_prompt(params.judge.stance_prompt),
         folded=folded,
+        audit=params.judge.audit,
     )
     lists = sentences.groupby(files.KEYS, sort=False)["sentence"].agg(list).to_dict()
     alone = {key: text for key, text in _by_key(read) if (stance_judge, *key) not in folded}
@@ -199,5 +201,8 @@ def _asked(
 
 def _reply_tokens(question: Question) -> float:
     asked = question.schema["properties"]
-    labels = 6 + 3 * asked["labels"]["maxItems"] if "labels" in asked else 0
+    labels = 0
+    if "labels" in asked:
+        each = ECHO_TOKENS if "properties" in asked["labels"]["items"] else 3
+        labels = 6 + each * asked["labels"]["maxItems"]
     return float(labels + (STANCE_TOKENS if "stance" in asked else 0))

@@ -35,3 +35,9 @@ def reporter(label: str, already: int = 0) -> Progress:
             print(line, end="\r", file=sys.stderr)
 
     return report
+
+
+def closing(line: str) -> None:
+    """Leave a stage's last line for the terminal; in a notebook that is run by hand, nothing."""
+    if path := os.environ.get("ESFP_PROGRESS"):
+        Path(path).write_text(line, encoding="utf-8")

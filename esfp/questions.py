@@ -20,6 +20,7 @@ from esfp.replies import STANCES
 
 ROOM = 256  # tokens that a reply may take whatever is asked
 ROOM_A_SENTENCE = 32
+ROOM_AN_ECHO = 80
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,17 +43,16 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
-def labels_question(sentences: list[str], system: str = "") -> Question:
-    """Ask for one label a sentence."""
+def labels_question(sentences: list[str], system: str = "", audit: bool = False) -> Question:
+    """Ask for one label a sentence; with `audit`, beside the first words of the sentence."""
     n = len(sentences)
     user = (
         f"Classify these {n} sentences. {_numbered(sentences)}\n\n"
-        f'Return a JSON object with the single key "labels" that holds exactly {n} labels, '
-        "each A, B or C, in the order of the numbers."
+        f'Return a JSON object with the single key "labels" that holds exactly {n} '
+        f"{_each(audit)}, in the order of the numbers."
     )
-    room = ROOM + ROOM_A_SENTENCE * n
-    read = functools.partial(replies.read_labels, n=n, quoted=tuple(sentences))
-    return Question(system, user, _schema(labels=_labels(n)), room, read)
+    read = _reader(sentences, " ".join(sentences), audit)
+    return Question(system, user, _schema(labels=_labels(n, audit)), _room(n, audit), read)
 
 
 def stance_question(text: str, system: str = "") -> Question:
@@ -67,7 +67,11 @@ def stance_question(text: str, system: str = "") -> Question:
 
 
 def folded_question(
-    sentences: list[str], text: str, prompts: tuple[str, str], part: Literal["labels", "stance"]
+    sentences: list[str],
+    text: str,
+    prompts: tuple[str, str],
+    part: Literal["labels", "stance"],
+    audit: bool = False,
 ) -> Question:
     """Ask for the labels of a response and its stance at once.
 
@@ -95,16 +99,15 @@ def folded_question(
     user = (
         f"Classify these {n} sentences, and judge the passage that they make. "
         f"{_numbered(sentences)}{passage}\n\n"
-        f'Return a JSON object with two keys: "labels" holds exactly {n} labels, each A, B or C, '
+        f'Return a JSON object with two keys: "labels" holds exactly {n} {_each(audit)}, '
         f'in the order of the numbers; "stance" holds one of {", ".join(STANCES)}.'
     )
-    quotations = (*sentences, text)
     read = {
-        "labels": functools.partial(replies.read_labels, n=n, quoted=quotations),
-        "stance": functools.partial(replies.read_stance, quoted=quotations),
+        "labels": _reader(sentences, text, audit),
+        "stance": functools.partial(replies.read_stance, quoted=(text,)),
     }
-    schema = _schema(labels=_labels(n), stance=_STANCE)
-    return Question(system, user, schema, ROOM + ROOM_A_SENTENCE * n, read[part])
+    schema = _schema(labels=_labels(n, audit), stance=_STANCE)
+    return Question(system, user, schema, _room(n, audit), read[part])
 
 
 Folded = dict[tuple, tuple[list[str], str]]
@@ -128,8 +131,31 @@ def _numbered(sentences: list[str]) -> str:
     )
 
 
-def _labels(n: int) -> dict:
-    label = {"type": "string", "enum": ["A", "B", "C"]}
+def _each(audit: bool) -> str:
+    """What the list of labels holds, in the words of the question."""
+    if not audit:
+        return "labels, each A, B or C"
+    return (
+        'objects, one a sentence, each with the keys "n" (the number), "first_words" (the first '
+        'five words of that sentence, copied) and "label" (A, B or C)'
+    )
+
+
+def _reader(sentences: list[str], text: str, audit: bool) -> Callable[[str], list[str]]:
+    """How labels are read; what a reply quotes of `text` is not its answer."""
+    if audit:
+        return functools.partial(replies.read_audited, sentences=tuple(sentences), quoted=(text,))
+    return functools.partial(replies.read_labels, n=len(sentences), quoted=(text,))
+
+
+def _room(n: int, audit: bool) -> int:
+    return ROOM + (ROOM_AN_ECHO if audit else ROOM_A_SENTENCE) * n
+
+
+def _labels(n: int, audit: bool) -> dict:
+    label: dict = {"type": "string", "enum": ["A", "B", "C"]}
+    if audit:
+        label = _schema(n={"type": "integer"}, first_words={"type": "string"}, label=label)
     return {"type": "array", "items": label, "minItems": n, "maxItems": n}
 
 

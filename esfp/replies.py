@@ -9,16 +9,22 @@ from __future__ import annotations
 import ast
 import json
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 from esfp.text import strip_trace
 
 STANCES = ["positive", "negative", "neutral", "no_stance"]
+ECHO = 12  # letters and digits that are enough of an echo
 
 
 class Unreadable(ValueError):
     """A reply cannot be used; the text names the defect for whoever is asked again."""
+
+
+class Shifted(Unreadable):
+    """A label stands beside other words than those that its sentence begins with."""
 
 
 def read_labels(raw: str, n: int, quoted: tuple[str, ...] = ()) -> list[str]:
@@ -36,6 +42,24 @@ def read_labels(raw: str, n: int, quoted: tuple[str, ...] = ()) -> list[str]:
         If there is no candidate with `n` labels out of A, B, C.
     """
     return _first(raw, lambda value: _labels(value, n), quoted)
+
+
+def read_audited(raw: str, sentences: tuple[str, ...], quoted: tuple[str, ...] = ()) -> list[str]:
+    """The labels of a reply in which each stands beside the first words of its sentence.
+
+    The echo has to begin as the sentence does: more than its first two words, or twelve letters.
+    Case, white space, punctuation and quotes are left out of account, and the last word may be cut
+    short. Sentences that begin alike cannot be told apart by it. See `read_labels` for what is
+    searched, and for `quoted`.
+
+    Raises
+    ------
+    Shifted
+        If an echo is that of another sentence, or of none.
+    Unreadable
+        If there is no candidate with a label and an echo for each sentence.
+    """
+    return _first(raw, lambda value: _audited(value, sentences), quoted)
 
 
 def read_stance(raw: str, quoted: tuple[str, ...] = ()) -> str:
@@ -175,22 +199,57 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict:
 
 
 def _labels(value: Any, n: int) -> list[str]:
+    return [label for label, _ in _entries(value, n)]
+
+
+def _audited(value: Any, sentences: tuple[str, ...]) -> list[str]:
+    entries = _entries(value, len(sentences))
+    for place, ((_, entry), sentence) in enumerate(zip(entries, sentences, strict=True), start=1):
+        keys = entry if isinstance(entry, dict) else {}
+        echoes = [text for key, text in keys.items() if _word(key) == "first_words"]
+        if len(echoes) != 1 or not isinstance(echoes[0], str):
+            raise Unreadable(f"label {place} had no first_words beside it")
+        if not _begins(sentence, echoes[0]):
+            raise Shifted(f"the first_words of label {place} are not those of sentence {place}")
+    return [label for label, _ in entries]
+
+
+def _begins(sentence: str, echo: str) -> bool:
+    """Whether `sentence` begins with the words of `echo`, and these are enough to know it by."""
+    whole, begun = _letters(sentence), _letters(echo)
+    two_words = _letters(" ".join(sentence.split()[:2]))
+    return whole.startswith(begun) and len(begun) >= min(ECHO, len(two_words) + 1, len(whole))
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _word(key: Any) -> str:
+    return re.sub(r"[\s-]+", "_", str(key).strip().lower())
+
+
+def _entries(value: Any, n: int) -> list[tuple[str, Any]]:
+    """(label, its entry in the reply) of each sentence, in order."""
     if isinstance(value, dict):
-        named = [key for key in value if str(key).strip().lower() == "labels"]
+        named = [key for key in value if _word(key) == "labels"]
         if len(named) == 1:
             value = value[named[0]]
         elif named or not all(_number(key) for key in value):
             raise Unreadable('it had no key "labels"')
     if isinstance(value, dict):  # keyed by number
-        value = [{"sentence": _number(key), "label": label} for key, label in value.items()]
+        value = [
+            {"sentence": _number(key)} | (entry if isinstance(entry, dict) else {"label": entry})
+            for key, entry in value.items()
+        ]
     if not isinstance(value, list):
         raise Unreadable('"labels" was not a list')
     if len(value) != n:
         raise Unreadable(f"it held {len(value)} labels, and there are {n} sentences")
-    read = [_numbered(entry, place) for place, entry in enumerate(value, start=1)]
-    if sorted(number for number, _ in read) != list(range(1, n + 1)):
+    read = [(*_numbered(entry, place), entry) for place, entry in enumerate(value, start=1)]
+    if sorted(number for number, *_ in read) != list(range(1, n + 1)):
         raise Unreadable(f"its labels were not numbered 1 to {n}")
-    return [label for _, label in sorted(read)]
+    return [(label, entry) for _, label, entry in sorted(read, key=lambda one: one[0])]
 
 
 def _numbered(entry: Any, place: int) -> tuple[int, str]:
@@ -198,13 +257,11 @@ def _numbered(entry: Any, place: int) -> tuple[int, str]:
     number = None
     if isinstance(entry, dict):
         kinds = {"label", "labels", "class", "classification", "category"}
-        named = [value for key, value in entry.items() if str(key).strip().lower() in kinds]
+        named = [value for key, value in entry.items() if _word(key) in kinds]
         if len(named) != 1:
             raise Unreadable(f"entry {place} had no single label")
         places = {"sentence", "sentence_id", "sentence_number", "id", "index", "number", "no", "n"}
-        stated = {
-            _number(value) for key, value in entry.items() if str(key).strip().lower() in places
-        } - {None}
+        stated = {_number(value) for key, value in entry.items() if _word(key) in places} - {None}
         if len(stated) > 1:
             raise Unreadable(f"entry {place} had more than one number")
         number, entry = (stated or {None}).pop(), named[0]
@@ -244,7 +301,7 @@ def _letter(label: str, place: int) -> str:
 def _stance(value: Any) -> str:
     if not isinstance(value, dict):
         raise Unreadable("it was not a JSON object")
-    named = [key for key in value if str(key).strip().lower() == "stance"]
+    named = [key for key in value if _word(key) == "stance"]
     if len(named) != 1 or not isinstance(value[named[0]], str):
         raise Unreadable('it had no key "stance" with a text')
     return _stance_word(value[named[0]])

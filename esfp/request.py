@@ -16,7 +16,10 @@ class Request:
     """One single-turn chat call.
 
     `endpoint` is the identity of what answers: the base_url, or `sha256:…` of embedded weights.
-    `decoding` holds the sampling parameters and, for judges, the response format.
+    `decoding` holds the sampling parameters and, for judges, the response format. `remark` is sent
+    below the last message and identifies nothing: it says in a parser's words why an earlier answer
+    was no use, and another parser's words are no reason to ask again. What sets such a request
+    apart from the first is its `sample`.
     """
 
     endpoint: str
@@ -24,6 +27,7 @@ class Request:
     messages: tuple[tuple[str, str], ...]  # (role, content)
     decoding: dict[str, Any]
     sample: int = 0
+    remark: str = ""
 
     def canonical(self) -> str:
         """JSON with sorted keys and no white space; equal requests give equal text."""
@@ -57,10 +61,12 @@ class Request:
         if extra:
             arguments["extra_body"] = extra
         messages = [{"role": role, "content": content} for role, content in self.messages]
+        if self.remark:
+            messages[-1]["content"] += f"\n\n{self.remark}"
         return {"model": self.model, "messages": messages} | arguments
 
 
-_FIELDS = [field.name for field in dataclasses.fields(Request)]
+_FIELDS = [field.name for field in dataclasses.fields(Request) if field.name != "remark"]
 
 
 def identity(provider: Provider) -> str:

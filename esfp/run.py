@@ -70,10 +70,12 @@ def _progress(path: Path) -> Iterator[None]:
     live = sys.stderr.isatty()
 
     def watch() -> None:
-        shown, last = "", 0.0
-        while not stop.wait(0.5):
+        shown, last, ended = "", 0.0, False
+        while not ended:
+            ended = stop.wait(0.5)
             line = path.read_text(encoding="utf-8") if path.exists() else ""
-            if line == shown or (not live and time.monotonic() - last < 30):
+            soon = not live and not ended and time.monotonic() - last < 30
+            if line == shown or soon:
                 continue
             shown, last = line, time.monotonic()
             print(f"\r\033[K{line}" if live else line, end="" if live else "\n", file=sys.stderr)

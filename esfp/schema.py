@@ -60,8 +60,14 @@ class Generate(Strict):
     reuse: list[str] = []  # runs whose answers to the same requests are taken over
 
 
+NO_JUDGE = (
+    "a run that generates needs at least one judge, for example judges: "
+    "[{name: embedding, kind: embedding}]"
+)
+
+
 class JudgeStage(Strict):
-    judges: Annotated[list[Judge], Field(min_length=1)]
+    judges: list[Judge]
     panel: Literal["unanimous", "majority"] = "unanimous"
     sentences: Literal["paper", "sentencex"] = "paper"
     stance_judge: str = "offline"  # 'offline', or the name of an llm judge
@@ -69,6 +75,7 @@ class JudgeStage(Strict):
     stance_phrasings: Literal["all", "cpc"] | list[Phrasing] = "all"
     # a call of its own, as in the paper, or folded into the judge's call for labels
     stance_call: Literal["own", "folded"] = "own"
+    audit: bool = False  # llm judges repeat each sentence's first words beside its label
     judge_prompt: str = "corpus/prompts/judge.txt"
     stance_prompt: str = "corpus/prompts/stance.txt"
     gold: str = "corpus/gold"
@@ -141,8 +148,8 @@ class Params(Strict):
             raise ValueError("give either generate (models to ask) or released (a score table)")
         if self.generate is None:
             return self
-        if self.judge is None:
-            raise ValueError("judge: a run that generates needs at least one judge")
+        if self.judge is None or not self.judge.judges:
+            raise ValueError(f"judge: {NO_JUDGE}")
         names = [candidate.name for candidate in self.generate.candidates]
         _no_twins("generate.candidates", names)
         _no_twins("judge.judges", [judge.name for judge in self.judge.judges])
@@ -179,6 +186,35 @@ class Params(Strict):
                 "score.cpc_phrasings reads it"
             )
         return self
+
+    def prices_of(self, users: list[Candidate] | list[Judge]) -> dict[str, dict[str, float]]:
+        """Prices of those candidates or judges that have one, by their name."""
+        found = {}
+        for user in users:
+            names = (user.name, getattr(user, "model", None), getattr(user, "provider", None))
+            price = next((self.prices[name] for name in names if name in self.prices), None)
+            if price is not None:
+                found[user.name] = price.model_dump()
+        return found
+
+    def self_judged(self) -> dict[str, list[str]]:
+        """Candidates that a judge shares its model with, by the judge's name.
+
+        Models are one where their weights are, or the last part of their ids (`vendor/id` at a
+        broker is the vendor's `id`); families and later versions are not looked for.
+        """
+        found = {}
+        for judge in self.judge.judges:
+            if isinstance(judge, LLMJudge):
+                mine = self._identities(judge)
+                same = [c.name for c in self.generate.candidates if self._identities(c) & mine]
+                found |= {judge.name: same} if same else {}
+        return found
+
+    def _identities(self, user: Candidate | LLMJudge) -> set[str]:
+        ids = {(user.model or user.name).split("/")[-1].lower()}
+        embedded = self.providers[user.provider].embedded
+        return ids | ({embedded.weights.sha256} if embedded else set())
 
     def stance_phrasings(self) -> list[str]:
         """Phrasings whose responses get a stance, in order."""

@@ -17,7 +17,8 @@ MAX_PARAGRAPHS = 2
 _NAME = r"(?:seed:)?(think(?:ing)?|thoughts?|reasoning)"
 _TAG = re.compile(
     rf"<(?P<close>/?)\s*{_NAME}(?:\s+\w+=[^<>]*)?\s*>"
-    rf"|\[(?P<close2>/?){_NAME}\]|◁(?P<close3>/?){_NAME}▷",
+    rf"|\[(?P<close2>/?){_NAME}\]|◁(?P<close3>/?){_NAME}▷"
+    rf"|<\|(?:start|begin|(?P<close4>end))_(?:of_)?{_NAME}\|>",
     re.I,
 )
 _FINAL = re.compile(
@@ -30,13 +31,19 @@ _HEADER = re.compile(
     r"|<\|start\|>[^<]*|<\|(?:end|return|call|message)\|>",
     re.I,
 )
+_ANSWER = re.compile(r"<\|(?:start|begin|end)_(?:of_)?(?:solution|response)\|>", re.I)
+# the harmony format as a server leaves it that drops the markers and keeps the channels' names
+_BARE = re.compile(
+    r"analysis(?:(?=[A-Z\"'])|(?=.*assistantfinal))(.*?)(?:assistantfinal(.*))?", re.S
+)
 
 
 def strip_trace(raw: str) -> tuple[str, str | None]:
     """Part a model's answer from the reasoning it wrote before it.
 
-    Knows `<think>`, `<thinking>`, `<thought>`, `<reasoning>` (also `[THINK]` and `◁think▷`), in
-    any case, several or nested, and the channels of the harmony format. An opening tag that is
+    Knows `<think>`, `<thinking>`, `<thought>`, `<reasoning>` (also `[THINK]`, `◁think▷`,
+    `<|begin_of_thought|>` and `<|START_THINKING|>`), in any case, several or nested, and the
+    channels of the harmony format, with its markers or without. An opening tag that is
     never closed makes all that follows a trace; a closing tag that was never opened makes all
     that precedes it one. Where a tag leaves it open, text counts as trace: an answer that is
     lost is seen and asked for again, a trace that is measured is not.
@@ -53,24 +60,36 @@ def strip_trace(raw: str) -> tuple[str, str | None]:
     trace : str or None
         The text inside the traces, in order; None where there is none.
     """
+    answer, trace = _parted(raw)
+    while len(answer) < len(raw.strip()):  # tags inside a channel, or put together by what went
+        raw = answer
+        answer, more = _parted(raw)
+        trace = "\n".join(filter(None, (trace, more))) or None
+    return answer, trace
+
+
+def _parted(raw: str) -> tuple[str, str | None]:
+    """One pass of `strip_trace`."""
     if re.search(r"<\|channel\|>", raw, re.I):
         answer = "\n\n".join(part.strip() for part in _FINAL.findall(raw))
         return answer, _HEADER.sub("\n", _FINAL.sub("", raw)).strip() or None
+    if bare := _BARE.fullmatch(raw.strip()):
+        return (bare[2] or "").strip(), bare[1].strip() or None
     pieces: list[tuple[bool, str]] = []  # (is it trace, text)
     opened: list[str] = []
     position = 0
     for tag in _TAG.finditer(raw):
         pieces.append((bool(opened), raw[position : tag.start()]))
         position = tag.end()
-        name = next(filter(None, tag.group(2, 4, 6))).lower()
-        if not any(tag.group("close", "close2", "close3")):
+        name = next(filter(None, tag.group(2, 4, 6, 8))).lower()
+        if not any(tag.group("close", "close2", "close3", "close4")):
             opened.append(name)
         elif name in opened:  # and with it whatever was opened inside and left open
             del opened[len(opened) - 1 - opened[::-1].index(name) :]
         else:
             pieces, opened = [(True, text) for _, text in pieces], []
     pieces.append((bool(opened), raw[position:]))
-    answer = "".join(text for is_trace, text in pieces if not is_trace).strip()
+    answer = _ANSWER.sub("", "".join(text for is_trace, text in pieces if not is_trace)).strip()
     trace = "\n".join(text.strip() for is_trace, text in pieces if is_trace and text.strip())
     return answer, trace or None
 

@@ -11,6 +11,7 @@ import asyncio
 import collections
 import email.utils
 import json
+import re
 import time
 
 from aiohttp import web
@@ -97,6 +98,17 @@ def judged(step: str, text: str, body: dict) -> tuple[dict, str]:
             text = json.dumps({"labels": value["labels"][1:]})
     if step in ("judge-no-labels", "judge-no-stance") and "no use" not in user:
         text = json.dumps({k: v for k, v in value.items() if k != step.removeprefix("judge-no-")})
+    if step in ("judge-audit", "judge-shifted") and "labels" in value:
+        lines = re.findall(r"^\d+\. (.+)$", user, re.M)
+        words = [" ".join(json.loads(line).split()[:5]) for line in lines]
+        entries = [
+            {"n": n, "first_words": echo, "label": label}
+            for n, (echo, label) in enumerate(zip(words, value["labels"], strict=True), start=1)
+        ]
+        if step == "judge-shifted" and "no use" not in user:  # the first sentence is passed over
+            for entry, echo in zip(entries, words[1:] + words[:1], strict=True):
+                entry["first_words"] = echo
+        text = json.dumps({"labels": entries})
     if step == "judge-cut" and body.get("max_tokens", 0) < 1000:
         return {"content": text[: len(text) // 2]}, "length"
     if step == "judge-repairable" and body.get("max_tokens", 0) < 1000:
@@ -168,6 +180,21 @@ class Endpoint:
         if step == "choices":
             second = {"index": 1, "finish_reason": "stop", "message": {"content": "Another."}}
             return web.json_response(whole | {"choices": [*whole["choices"], second]})
+        if step == "template":  # the prompt opened the trace, and some traces take all there is
+            cut = "agree or disagree" in body["messages"][-1]["content"]
+            content, reason = (TRACE, "length") if cut else (f"{TRACE}</think>{text}", "stop")
+            return web.json_response(completion(model, {"content": content}, reason))
+        if step == "half-pair":  # an emoji cut in two, as JSON may spell it
+            cut = completion(model, {"content": text + "\ud83d"})
+            return web.Response(text=json.dumps(cut), content_type="application/json")
+        if step == "latin-1":
+            data = json.dumps(completion(model, {"content": text + "é"}), ensure_ascii=False)
+            return web.Response(body=data.encode("latin-1"), content_type="application/json")
+        if step == "odd-usage":
+            odd = {"prompt_tokens": float("nan"), "completion_tokens": 1 << 70}
+            return web.Response(
+                text=json.dumps(whole | {"usage": odd}), content_type="application/json"
+            )
         if step == "no-usage":
             return web.json_response({key: whole[key] for key in whole if key != "usage"})
         if step == "alias":

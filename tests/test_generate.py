@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -75,6 +76,51 @@ def test_recorded_answers_need_no_journal_and_no_server(workspace, server):
     server.process.kill()
     assert start(workspace, path).wait(60) == 0
     assert recorded(workspace, "steady").equals(first)
+
+
+def ask(run_dir, bad, models, phrasings=("P0", "P1", "P2", "P3", "P4"), **provider):
+    """`generate.ask` about one item, in this process."""
+    values = params.Provider(base_url=bad.base_url, **provider).model_dump()
+    corpus = params.Corpus(items=str(REPO / "corpus/items.csv"), per_type=1).model_dump()
+    prompts = generate.load_prompts(corpus)[1].head(5)
+    prompts = prompts[prompts["phrasing"].isin(phrasings)]
+    candidates = [{"name": model, "provider": "p"} for model in models]
+    return generate.ask(str(run_dir), prompts, candidates, {"p": values}, "Be brief.")
+
+
+EVERY_KIND = (
+    "ok null empty refusal refusal-reason filtered 400-filter cut cut-trace tool think harmony "
+    "field-reasoning parts-trace no-usage half-pair"
+).split()
+
+
+def test_what_parquet_recorded_is_read_back_as_it_was(tmp_path, bad):
+    """The journal may be gone: git keeps the Parquet alone."""
+    with pytest.raises(calls.CallError, match="can be used"):  # some models give no answer
+        ask(tmp_path, bad, EVERY_KIND, ["P0"])
+    paths = [tmp_path / f"responses/{calls.slug(model)}.parquet" for model in EVERY_KIND]
+    before = [path.read_bytes() for path in paths]
+    for file in tmp_path.glob("journal.sqlite*"):
+        file.unlink()
+    with calls.Journal(tmp_path / "journal.sqlite") as journal:
+        assert generate._keep_recorded(journal, tmp_path / "responses") == []
+        for path, old in zip(paths, before, strict=True):
+            table = files.read_parquet(path, files.RESPONSES)
+            read = journal.read(table["request_sha"], generate._row)
+            rows = pd.DataFrame([read[sha] for sha in table["request_sha"]])
+            again = table[[*files.KEYS, "request_sha"]].join(rows)
+            files.write_parquet(path, again, files.RESPONSES)
+            assert path.read_bytes() == old, path.name
+
+
+def test_a_trace_that_the_prompt_opened_and_the_limit_cut_is_no_answer(tmp_path, bad):
+    for asked in (5, 6):  # what was cut is asked again
+        table = ask(tmp_path, bad, ["template"]).set_index("phrasing")
+        assert len(bad.log()) == asked
+        assert table.pop("status").to_dict() == dict.fromkeys(table.index, "ok") | {
+            "P4": "truncated"
+        }
+        assert table.loc["P4", "text"] == "" and table["trace"].str.startswith("Let me").all()
 
 
 def test_another_run_is_reused(workspace, server):

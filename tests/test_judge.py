@@ -358,7 +358,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more(asker, monkeypatch):
     def reply(requests, provider, journal, *_):
         for request in requests:
             asked.append(request)
-            user = request.messages[-1][1]
+            user = request.sent()["messages"][-1]["content"]
             labels = ["A"] if "no use" not in user or "Stubborn" in user else ["A", "B"]
             answer = {"message": {"content": json.dumps({"labels": labels})}}
             journal.put(request.sha, request.canonical(), {"choices": [answer]}, "2026")
@@ -369,7 +369,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more(asker, monkeypatch):
     labelled = judge.label(judge.split(frame), [JUDGE], "unanimous", GOLD, asker)
     assert [None if pd.isna(x) else x for x in labelled["label"]] == ["A", "B", None, None]
     assert len(asked) == 4
-    assert "it held 1 labels, and there are 2 sentences" in asked[-1].messages[-1][1]
+    assert "it held 1 labels, and there are 2 sentences" in asked[-1].remark
     assert labelled["label_steady"].isna().tolist() == [False, False, True, True]
 
 

@@ -167,6 +167,9 @@ def test_nothing_hangs(tmp_path, bad, how):
         ("parts-trace", "ok", TEXT, TRACE),
         ("choices", "ok", TEXT, None),
         ("no-usage", "ok", TEXT, None),
+        ("odd-usage", "ok", TEXT, None),
+        ("half-pair", "ok", TEXT + "\ufffd" * 3, None),
+        ("latin-1", "ok", TEXT + "\ufffd", None),
     ],
 )
 def test_answers_as_they_come(tmp_path, bad, script, status, text, trace):
@@ -175,7 +178,7 @@ def test_answers_as_they_come(tmp_path, bad, script, status, text, trace):
     answer = found[0]
     assert (answer["status"], answer["text"]) == (status, text)
     assert answer["trace"] is None if trace is None else trace.strip() in answer["trace"]
-    assert answer["prompt_tokens"] == (None if script == "no-usage" else 9)
+    assert answer["prompt_tokens"] == (None if "usage" in script else 9)
 
 
 def test_an_alias_that_changes_half_way_is_seen(tmp_path, bad):

@@ -34,6 +34,7 @@ WHOLE = CANDIDATE + PROVIDER + JUDGE
         ("score: {}\n", "give either generate"),
         ("released: x\n" + WHOLE, "give either generate"),
         (CANDIDATE + PROVIDER, "needs at least one judge"),
+        (CANDIDATE + PROVIDER + "judge: {judges: []}\n", "needs at least one judge, for example"),
         (CANDIDATE + JUDGE, "provider 'p' is not defined"),
         (WHOLE.replace("provider: p}", "provider: p}, {name: m, provider: p}"), "there twice"),
         (WHOLE.replace("'http://here'", "'http://here', key_env: sk-ab-12"), "not a key"),
@@ -118,16 +119,58 @@ def test_the_papers_cohort_is_table_4_at_the_papers_concurrency():
     assert {cohort.providers[judge.provider].concurrency for judge in (primary, second)} == {50}
 
 
-def test_prices_do_not_reach_any_stage(tmp_path):
+def test_a_changed_price_changes_the_files_of_the_closing_tables_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("params").mkdir()
+    path = Path("params/run.yaml")
+    llm = WHOLE.replace("{name: j, kind: words}", "{name: j, kind: llm, provider: p, model: i}")
+    path.write_text(llm + "prices: {p: {input: 3, output: 4}}\n")
+    params.write_stage_parameters(path)
+    before = {file: file.read_text() for file in Path("outputs/run/params").iterdir()}
+    path.write_text(llm + "prices: {p: {input: 3, output: 4}, i: {input: 1, output: 2.5}}\n")
+    params.write_stage_parameters(path)
+    assert {f.name for f, text in before.items() if f.read_text() != text} == {"prices_judge.yaml"}
+    dearer = yaml.safe_load(Path("outputs/run/params/prices_judge.yaml").read_text())
+    assert dearer == {"j": {"input": 1, "output": 2.5}}
+    values = params.stage_parameters(params.load(path), "generate", "run")
+    assert values["prices"] == {"m": {"input": 3, "output": 4}}
+
+
+@pytest.mark.parametrize(
+    ("judge", "marked"),
+    [
+        ({"provider": "p", "model": "m"}, "my name"),
+        ({"provider": "q", "model": "vendor/M"}, "my name"),  # by another way to the same model
+        ({"provider": "w", "model": "renamed"}, "e"),  # the same weights
+        ({"provider": "p", "model": "n"}, None),
+        ({"provider": "q", "model": "m-mini"}, None),
+    ],
+)
+def test_a_judge_that_is_a_candidate_is_known(tmp_path, judge, marked):
     path = tmp_path / "run.yaml"
-    path.write_text(WHOLE)
-    plain = params.load(path)
-    path.write_text(WHOLE + "prices: {m: {input: 1, output: 2.5}}\n")
-    priced = params.load(path)
-    assert priced.prices["m"] == params.Price(input=1, output=2.5)
-    for stage in params.STAGES:
-        values = [params.stage_parameters(one, stage, "run") for one in (plain, priced)]
-        assert values[0] == values[1]
+    providers = {"p": {"base_url": "http://here"}, "q": {"base_url": "http://there"}}
+    providers["w"] = {"embedded": {"weights": {"path": "a.gguf", "sha256": "0" * 64}}}
+    candidates = [
+        {"name": "my name", "provider": "p", "model": "m"},
+        {"name": "o", "provider": "q"},
+        {"name": "e", "provider": "w", "model": "a"},
+    ]
+    judges = [{"name": "j", "kind": "llm"} | judge, {"name": "k", "kind": "words"}]
+    values = {"providers": providers, "generate": {"candidates": candidates}}
+    path.write_text(yaml.safe_dump(values | {"judge": {"judges": judges}}))
+    found = params.stage_parameters(params.load(path), "judge", "run")["self_judged"]
+    assert found == ({"j": [marked]} if marked else {})
+
+
+def test_a_run_without_judges_is_refused_before_anything_is_asked(workspace, server):
+    path = workspace.params("run", server.base_url)
+    for judge in ("", "judge: {judges: []}\n"):
+        (workspace.root / path).write_text(CANDIDATE + PROVIDER + judge)
+        done = workspace.stage("generate", path)
+        assert done.returncode == 1 and not (workspace.root / "outputs").exists()
+        assert done.stderr.startswith("error: params/run.yaml: ") and "judge" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert server.calls() == []
 
 
 KEY = "sk-ant-0a1B2c3D4e5F6g7H8i9J0k"

@@ -347,8 +347,44 @@ def test_a_model_below_the_bar_is_refused_in_one_line():
     ):
         assert part in text
     unlabelled = table.assign(covered=3, unlabelled=9, not_ok=0, coverage=0.25)
-    with pytest.raises(coverage.CoverageError, match="3_embed; 1 more models are short"):
+    with pytest.raises(coverage.CoverageError, match="1 more models are short.*missing from 3_emb"):
         coverage.require(unlabelled.iloc[[2, 6]], 0.95, "outputs/local")
+
+
+@pytest.mark.parametrize(
+    ("measure", "not_ok", "final", "unlabelled", "stage", "words"),
+    [
+        ("ar", 6, 0, 0, "generate", "6 without an answer. "),
+        ("scd", 1, 0, 5, "judge", "1 without an answer, 5 without a label on every sentence. "),
+        ("scd", 6, 5, 2, "judge", "6 without an answer (5 of them refused or blocked), 2 without"),
+        ("scd", 6, 2, 4, "generate", "4 without a label"),
+        ("cpc", 0, 0, 6, "judge", "0 without an answer, 6 without a stance. "),
+        ("psi", 0, 0, 6, "embed", "6 without an embedding. "),
+        ("psi", 6, 6, 0, None, "6 without an answer (6 of them refused or blocked). "),
+    ],
+)
+@pytest.mark.parametrize(
+    ("run_dir", "file"),
+    [
+        ("outputs/local", "params/local.yaml"),
+        ("outputs/mine-a-b-1234abcd", "params/mine-a-b-1234abcd.yaml"),
+        ("/somewhere/outputs/ablations/equal", "params/ablations/equal.yaml"),
+    ],
+)
+def test_each_gap_has_its_stage_and_its_command(
+    measure, not_ok, final, unlabelled, stage, words, run_dir, file
+):
+    row = {"model": "b", "measure": measure, "expected": 20, "covered": 20 - not_ok - unlabelled}
+    row |= {"not_ok": not_ok, "final": final, "unlabelled": unlabelled, "coverage": 0.7}
+    with pytest.raises(coverage.CoverageError) as refusal:
+        coverage.require(pd.DataFrame([row]), 0.95, run_dir)
+    text = str(refusal.value)
+    assert words in text and f"only {row['covered']} of 20" in text and measure.upper() in text
+    if stage is None:
+        assert f"lower score.min_coverage in {file}" in text and "make" not in text
+    else:
+        assert f"`.venv/bin/python -m esfp.run {stage} --params {file}`" in text
+        assert f"`make all PARAMS={file}`" in text
 
 
 # --- kappa ----------------------------------------------------------------------------------

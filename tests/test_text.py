@@ -36,6 +36,20 @@ HARMONY = (
         ("<|channel|>analysis<|message|>cut off", "", "cut off"),
         ("<|channel|>analysis", "", None),
         ("Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.", "Yes.", "Hm."),
+        ("<|begin_of_thought|>why<|end_of_thought|>The answer.", "The answer.", "why"),
+        (
+            "<|START_THINKING|>why<|END_THINKING|><|START_RESPONSE|>The answer.<|END_RESPONSE|>",
+            "The answer.",
+            "why",
+        ),
+        (
+            "analysisWe need an answer.assistantfinalThe answer.",
+            "The answer.",
+            "We need an answer.",
+        ),
+        ("analysisWe need an ans", "", "We need an ans"),
+        ("analysis: it is so.", "analysis: it is so.", None),
+        ("<|channel|>final<|message|><think>why</think>The answer.", "The answer.", "why"),
         ("I think <br> this & that < 3.", "I think <br> this & that < 3.", None),
     ],
 )
@@ -47,6 +61,24 @@ def test_traces(raw, answer, trace):
 def test_what_follows_a_closed_trace_is_the_answer(trace, answer):
     trace = trace.replace("<", "").replace("[", "").replace("◁", "")
     assert strip_trace(f"<think>{trace}</think>{answer}")[0] == answer.strip()
+
+
+PIECES = [
+    "<think>",
+    "</think>",
+    "<thi",
+    "nk>",
+    "[THINK]",
+    "<|channel|>final<|message|>",
+    "<|end|>",
+    "a",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_an_answer_holds_no_trace_however_often_it_is_read(raw):
+    answer = strip_trace(raw)[0]
+    assert strip_trace(answer) == (answer, None)
 
 
 def test_long_trace_of_a_reasoning_model():
