@@ -59,9 +59,13 @@ class Run:
         self.calling.add(asyncio.current_task())
         try:
             async with asyncio.timeout(self.provider.timeout):
-                create = self.client.chat.completions.with_raw_response.create
-                reply = await create(**arguments)
-            text = reply.text if self.key is None else reply.text.replace(self.key, "[key]")
+                # the client's plain post: its typed method spends more on a call's arguments
+                # than all the rest of the call costs
+                body = {key: value for key, value in arguments.items() if key != "extra_body"}
+                body |= arguments.get("extra_body", {})
+                text = await self.client.post("/chat/completions", cast_to=str, body=body)
+            if self.key is not None:
+                text = text.replace(self.key, "[key]")
             try:
                 raw = json.loads(text)
             except ValueError:
