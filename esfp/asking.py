@@ -13,7 +13,7 @@ import random
 import time
 from typing import Any
 
-from esfp import answers, failures
+from esfp import answers, failures, progress
 from esfp.failures import Failure
 from esfp.journal import Asked, Recorder
 from esfp.pace import Pace
@@ -69,7 +69,9 @@ class Run:
             try:
                 raw = json.loads(text)
             except ValueError:
-                raise Failure("transient", "the endpoint sent what is not JSON") from None
+                page = text.lstrip().startswith("<")  # of a web server: the address is wrong
+                what = "a web page" if page else "what is not JSON"
+                raise Failure("transient", f"the endpoint sent {what}", web_page=page) from None
             if (problem := failures.inside(raw)) is not None:
                 raise failures.from_answer(problem, self.key)
         except (openai.APIError, TimeoutError) as error:
@@ -95,7 +97,8 @@ class Run:
             asked.tries += 1
             try:
                 return await self.one_try(request)
-            except Failure as failure:
+            except Failure as caught:
+                failure = caught  # the name after `as` ends with the block
                 self.calling.discard(asyncio.current_task())
                 wait = failure.wait
                 if failure.verdict == "endpoint" or (first and failure.unreachable):
@@ -107,6 +110,8 @@ class Run:
                     raise
                 if failure.verdict == "rate_limit":  # takes no try: patience ends it, for all calls
                     limited += 1
+                    if first and limited > self.provider.retries:
+                        raise Stop(failure.words, failure) from None
                     if time.monotonic() - self.pace.last_good > LONGEST_WAIT:
                         why = f"no answer for {LONGEST_WAIT:.0f} s: {failure.words}"
                         raise Stop(why, failure) from None
@@ -116,7 +121,10 @@ class Run:
                         raise
             longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (tried + limited - 1))
             pause = longest * random.uniform(0.5, 1.5)  # noqa: S311 (jitter)
-            await asyncio.sleep(pause if wait is None else wait)
+            pause = pause if wait is None else wait
+            if limited:
+                progress.say(f"{request.model}: {failure.words}; waiting {pause:.0f} s")
+            await asyncio.sleep(pause)
 
     async def ask(self, request: Request, first: bool = False) -> None:
         """One request, to its end."""

@@ -124,6 +124,7 @@ class Failure(Exception):
     wait: float | None = None
     status: int | None = None
     unreachable: bool = False  # nothing listens at that address
+    web_page: bool = False  # what listens there is a web server
 
     def __str__(self) -> str:
         return self.words
@@ -169,7 +170,10 @@ def from_exception(error: Exception, key: str | None) -> Failure:
         names = {type(step).__name__ for step in (error, cause) if step is not None}
         words = " ".join(str(error).split()) or "the call took longer than its time-out"
         if cause is not None:
-            words += f" ({' '.join(str(cause).split()) or type(cause).__name__})"
+            told = " ".join(str(cause).split()) or type(cause).__name__
+            # the client calls a connection that was lost a time-out
+            lost = re.search(r"disconnect|reset|refused|closed", told, re.I)
+            words = f"the connection was lost ({told})" if lost else f"{words} ({told})"
         unreachable = bool(names & {"ConnectError", "ConnectTimeout"})
         return Failure("transient", one_line(words, key), unreachable=unreachable)
     status = response.status_code

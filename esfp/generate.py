@@ -196,20 +196,34 @@ def ask(
             tables.append(_write(folder, candidate, planned, answered, failures))
     if stopped:
         raise stopped[0]
-    for table in tables:
-        _require_one_answer(table)
+    _require_answers(tables)
     return pd.concat(tables, ignore_index=True)
 
 
-def _require_one_answer(table: pd.DataFrame) -> None:
-    if (table["status"] == "ok").any():
-        return
-    counts = ", ".join(f"{n} {status}" for status, n in table["status"].value_counts().items())
-    reason = next(iter(table["error"].dropna()), "the endpoint sent no text")
-    raise calls.CallError(
-        f"{table['model'].iloc[0]}: none of its {len(table)} answers can be used ({counts}): "
-        f"{reason}"
-    )
+_REMEDY = {
+    "refused": "it refuses every prompt: take it out of generate.candidates",
+    "blocked": "a filter blocks every answer: take it out of generate.candidates",
+    "truncated": "its traces use up the limit: raise max_tokens in its decoding",
+    "empty": "the endpoint sent no text",
+    "error": "no reason is on record",
+}
+
+
+def _require_answers(tables: list[pd.DataFrame]) -> None:
+    """Name every candidate of whose answers none can be used, and what to do."""
+    problems = []
+    for table in tables:
+        counts = table["status"].value_counts()
+        if "ok" in counts:
+            continue
+        shares = ", ".join(f"{n} {status}" for status, n in counts.items())
+        reason = next(iter(table["error"].dropna()), _REMEDY[counts.index[0]])
+        problems.append(
+            f"{table['model'].iloc[0]}: none of its {len(table)} answers can be used ({shares}): "
+            f"{reason}"
+        )
+    if problems:
+        raise calls.CallError("; ".join(problems))
 
 
 def _write(

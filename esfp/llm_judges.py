@@ -53,7 +53,7 @@ def target(judge: dict, providers: dict[str, dict]) -> preflight.Target:
     )
     request = build(provider, judge, question)
     place = judge.get("place", f"judge.judges ({judge['name']})")
-    return preflight.Target(place, judge["provider"], provider, request)
+    return preflight.Target(place, judge["provider"], provider, request, question.read)
 
 
 @dataclasses.dataclass(frozen=True)

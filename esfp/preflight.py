@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from esfp import calls, lines
 from esfp.failures import Failure
@@ -25,6 +26,7 @@ class Target:
     provider_name: str
     provider: Provider
     request: calls.Request
+    read: Callable[[str], Any] | None = None  # of a judge: reads its reply, or raises ValueError
 
 
 def to_change(failure: Failure, target: Target) -> str:
@@ -40,7 +42,7 @@ def to_change(failure: Failure, target: Target) -> str:
     def entry(key: str) -> str:
         return _named(*target.place.split("."), key)
 
-    if failure.unreachable:
+    if failure.unreachable or failure.web_page:
         return provider("base_url")
     if failure.status in (401, 403):
         return f"{provider('key_env')} (the variable that holds the key)"
@@ -84,13 +86,36 @@ def check(targets: Iterable[Target], journal: Journal) -> None:
     """
     problems = []
     for target in targets:
-        if target.provider.embedded is not None or journal.answers([target.request.sha]):
+        if target.provider.embedded is not None:
+            continue
+        # a reply that was of no use is asked for anew: its judge may have been mended
+        if journal.answers([target.request.sha]) and not _defect(target, journal):
             continue
         failure = calls.probe(target.request, target.provider, journal)
-        if failure is not None and (failure.verdict != "transient" or failure.unreachable):
+        if failure is None and (defect := _defect(target, journal)):
+            problems.append(
+                f"{target.request.model} at {target.provider.base_url}: its label of one plain "
+                f"sentence cannot be read: {defect} [change {_named(*target.place.split('.'))}]"
+            )
+        if failure is not None and (
+            failure.verdict != "transient" or failure.unreachable or failure.web_page
+        ):
             problems.append(
                 f"{target.request.model} at {target.provider.base_url}: {failure.words} "
                 f"[change {to_change(failure, target)}]"
             )
     if problems:
-        raise calls.CallError(f"nothing was asked yet: {'; '.join(problems)}")
+        raise calls.CallError(f"stopped at the trial calls: {'; '.join(problems)}")
+
+
+def _defect(target: Target, journal: Journal) -> str | None:
+    """What is wrong with a judge's reply to its trial; a reply that was cut says nothing."""
+    raw, _ = journal.answers([target.request.sha])[target.request.sha]
+    answer = calls.read_answer(raw)
+    if target.read is None or answer["finish_reason"] == "length":
+        return None
+    try:
+        target.read(answer["text"])
+    except ValueError as defect:
+        return str(defect)
+    return None

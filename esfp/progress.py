@@ -37,7 +37,7 @@ def reporter(label: str, already: int = 0) -> Progress:
     return report
 
 
-def closing(line: str) -> None:
-    """Leave a stage's last line for the terminal; in a notebook that is run by hand, nothing."""
+def say(line: str) -> None:
+    """Show a line in the terminal; in a notebook that is run by hand, nothing."""
     if path := os.environ.get("ESFP_PROGRESS"):
         Path(path).write_text(line, encoding="utf-8")

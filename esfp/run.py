@@ -320,7 +320,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(
             "\nstopped; what was answered is kept. To go on from there, give the same command "
-            f"again: python -m esfp.run {options.stage} --params {options.params}",
+            "again.",
             file=sys.stderr,
         )
         return 130

@@ -8,6 +8,7 @@ import time
 import pandas as pd
 
 from esfp import usage
+from esfp.failures import CallError
 from esfp.usage import TOKENS
 
 
@@ -93,6 +94,34 @@ def table(
         )
         rows.append(row | usage.totals(asked, answers, prices.get(tally.judge)))
     return usage.table(rows)
+
+
+def line(tallies: list[Tally]) -> str:
+    """Which judges left replies that cannot be read, or calls that failed, for the terminal."""
+    short = [
+        f"{tally.judge}: of {tally.responses} {tally.task} {tally.unreadable} unreadable, "
+        f"{tally.failed} failed"
+        for tally in tallies
+        if tally.unreadable or tally.failed
+    ]
+    return "".join(f"; {each}" for each in short)
+
+
+def require_answers(tallies: list[Tally], run_dir: str) -> None:
+    """Stop where a judge was of no use at all: every score would lack its labels.
+
+    Raises
+    ------
+    CallError
+        Naming each such judge, what its replies lacked and where they are kept.
+    """
+    useless = [tally for tally in tallies if tally.responses and not tally.answered]
+    if useless:
+        named = ", ".join(f"{tally.judge} ({tally.task})" for tally in useless)
+        raise CallError(
+            f"{named}: none of the replies can be used; those that could not be read are in "
+            f"{run_dir}/unreadable/. Take another judge, or mend this one and run again"
+        )
 
 
 def shas(tallies: list[Tally]) -> set[str]:

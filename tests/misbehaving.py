@@ -115,9 +115,20 @@ def judged(step: str, text: str, body: dict) -> tuple[dict, str]:
         return {"content": text}, "length"
     if step == "judge-mute":
         text = json.dumps({"labels": []} if "labels" in value else {"verdict": "unclear"})
+    if step == "judge-prose":
+        return {"content": "I would call it a report."}, "stop"
     if step == "judge-refusing":
         return {"content": None, "refusal": "I will not judge that."}, "stop"
     return {"content": text}, "stop"
+
+
+TRIED_WELL = (  # they go wrong after their trial
+    "judge-mute",
+    "judge-refusing",
+    "judge-no-labels",
+    "judge-no-stance",
+    "empty",
+)
 
 
 class Endpoint:
@@ -146,6 +157,8 @@ class Endpoint:
         if step.startswith("varied") and not text.startswith("{"):  # no two prompts, one answer
             text += f" That is for {model} to say about: {body['messages'][-1]['content']}"
         whole = completion(model, {"content": text})
+        if "Water is made" in body["messages"][-1]["content"] and step in TRIED_WELL:
+            return web.json_response(whole)
         if step in ERRORS:
             return ERRORS[step]()
         if step.startswith("first-"):  # so many are answered, then the key is withdrawn

@@ -30,7 +30,7 @@ def test_ctrl_c_ends_within_two_seconds_and_keeps_what_is_done(workspace, bad, n
     _, words = process.communicate(timeout=20)
     assert time.monotonic() - start < 2
     assert process.returncode == 130
-    assert "python -m esfp.run generate --params params/run.yaml" in words
+    assert "give the same command again" in words
     assert "Traceback" not in words
     assert not [kernel for kernel in kernels if kernel.is_running()]
     notebooks = workspace.root / "outputs/run/notebooks"

@@ -84,3 +84,24 @@ def test_an_address_where_nothing_listens(workspace):
 @pytest.mark.parametrize("passing", ["500,ok", "429,ok"])
 def test_what_passes_is_no_reason_to_stop(workspace, bad, passing):
     assert generate(workspace, bad.base_url, (passing,), judge("ok")) == ""
+
+
+def test_a_judge_whose_label_cannot_be_read_stops_the_run_until_it_is_mended(workspace, bad):
+    for asked in (2, 4):  # each time the first call that the candidate has left, and the judge
+        words = generate(workspace, bad.base_url, judges=judge("judge-prose"))
+        assert "label of one plain sentence cannot be read" in words
+        assert "[change judge.judges.0]" in words
+        assert len(bad.log()) == asked
+    assert generate(workspace, bad.base_url, judges=judge("judge-cut")) == ""
+
+
+def test_a_web_page_points_to_the_address(workspace, bad):
+    words = generate(workspace, bad.base_url, ("200-html",), retries=0)
+    assert "sent a web page" in words and "[change providers.test.base_url]" in words
+    assert len(bad.log()) == 1
+
+
+def test_an_endpoint_that_only_says_slow_down_ends_the_trial(workspace, bad):
+    words = generate(workspace, bad.base_url, ("429",), retries=1)
+    assert "Slow down" in words
+    assert len(bad.log()) == 2
