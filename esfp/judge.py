@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from esfp import files, llm_judges, offline, tally
+from esfp import files, llm_judges, offline, stance, tally
 from esfp.agreement import against_reference, disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
@@ -90,11 +91,20 @@ def split_counts(responses: pd.DataFrame, rule: str = "paper") -> pd.DataFrame:
     return table
 
 
+def train(judges: list[dict], gold: pd.DataFrame, folds: int) -> dict[str, offline.CrossFitted]:
+    """The offline ones of `judges`, by name, trained on the reference sentences of split train."""
+    return {
+        judge["name"]: offline.train(gold, folds, partial(offline.sentence_judge, judge["kind"]))
+        for judge in judges
+        if judge["kind"] != "llm"
+    }
+
+
 def label(
     sentences: pd.DataFrame,
     judges: list[dict],
     rule: str,
-    gold: pd.DataFrame,
+    trained: dict[str, offline.CrossFitted],
     asker: llm_judges.Asker,
 ) -> pd.DataFrame:
     """Add a column `label_<judge>` for each judge, and the panel's `label`.
@@ -105,10 +115,10 @@ def label(
         What `split` returns.
     judges
         As in the params file: name and kind ('embedding', 'words' or 'llm').
-    gold
-        Reference sentences, for the offline judges.
+    trained
+        From `train`; none labels an item that it has learnt from.
     asker
-        Where language models are reached; its `tallies` say what became of each judge's task.
+        Where language models are reached.
 
     Returns
     -------
@@ -121,11 +131,8 @@ def label(
         if judge["kind"] == "llm":
             labelled[column] = asker.labels(sentences, judge)
         else:
-            start = time.monotonic()
-            model = offline.train(judge["kind"], gold)
-            labelled[column] = offline.predict(model, sentences["sentence"].tolist())
-            n = sentences.groupby(files.KEYS).ngroups
-            asker.tallies.append(tally.offline(judge["name"], "labels", start, n, len(sentences)))
+            model = trained[judge["name"]]
+            labelled[column] = model.predict(sentences["item_id"], sentences["sentence"])
     return labelled.assign(label=panel(labelled, judges, rule))
 
 
@@ -133,6 +140,13 @@ def panel(labelled: pd.DataFrame, judges: list[dict], rule: str) -> list[str | N
     """The panel's label of each row, from the judges' columns."""
     columns = [labelled[f"label_{judge['name']}"] for judge in judges]
     return [panel_label(list(labels), rule) for labels in zip(*columns, strict=True)]
+
+
+def train_stance(
+    stance_judge: str, gold: tuple[pd.DataFrame, pd.DataFrame], folds: int
+) -> stance.StanceJudge | None:
+    """The offline stance judge; None where a language model extracts stances."""
+    return stance.train(gold, folds) if stance_judge == "offline" else None
 
 
 def stances(
@@ -176,60 +190,97 @@ def _answered(responses: pd.DataFrame) -> pd.DataFrame:
     return responses[responses["status"] == "ok"].reset_index(drop=True)
 
 
+def parts(gold: pd.DataFrame) -> dict[str, pd.Series]:
+    """Which rows of a reference table are in each part of it that judges are measured on.
+
+    train and held_out (the split), recorded and written (what a model answered, what was composed).
+    """
+    recorded = gold["response_id"].str.startswith("recorded-")
+    return {
+        "train": gold["split"] == "train",
+        "held_out": gold["split"] == "held_out",
+        "recorded": recorded,
+        "written": ~recorded,
+    }
+
+
+def against(
+    gold: pd.DataFrame, reference: str, found: pd.Series, values: list[str]
+) -> pd.DataFrame:
+    """Agreement of one judge with the reference, over all of it and each of its `parts`.
+
+    Parameters
+    ----------
+    reference
+        The column of `gold` that is right.
+    found
+        The judge's, with the index of `gold`.
+
+    Returns
+    -------
+    DataFrame
+        part ('all' first), n, and the columns of `agreement.against_reference`.
+    """
+    rows = []
+    for part, inside in ({"all": gold["split"].notna()} | parts(gold)).items():
+        scores = against_reference(gold.loc[inside, reference], found[inside], values)
+        rows.append({"part": part, "n": int(inside.sum())} | scores)
+    return pd.DataFrame(rows)
+
+
 def validate_sentence_judges(
-    judges: list[dict], rule: str, gold: pd.DataFrame, folds: int
+    judges: list[dict], rule: str, gold: pd.DataFrame, trained: dict[str, offline.CrossFitted]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Cross-validated agreement of the offline judges and of their panel with the reference.
+    """Agreement of the offline judges and of their panel with the reference, out of sample.
 
     There is no row for the panel where a language model sits on it.
 
     Returns
     -------
     table : DataFrame
-        judge, kappa, agreement, precision_X and recall_X for A, B, C.
+        judge, and the columns of `against`.
     found : DataFrame
         `gold` with the column `label_<judge>` of each offline judge and the panel's
         `label_panel`, each label given by a judge that saw no sentence of the same item.
     """
-    used = [judge for judge in judges if judge["kind"] != "llm"]
     found = gold.copy()
-    for judge in used:
-        found[f"label_{judge['name']}"] = offline.cross_validate(judge["kind"], gold, folds)
-    names = [judge["name"] for judge in used]
-    if used == judges:
-        found["label_panel"] = panel(found, used, rule)
+    for name, model in trained.items():
+        found[f"label_{name}"] = model.predict(gold["item_id"], gold["sentence"])
+    names = list(trained)
+    if len(trained) == len(judges):
+        found["label_panel"] = panel(found, judges, rule)
         names.append("panel")
-    rows = [
-        {"judge": name} | against_reference(gold["label"], found[f"label_{name}"], LABELS)
-        for name in names
+    tables = [
+        against(gold, "label", found[f"label_{name}"], LABELS).assign(judge=name) for name in names
     ]
-    return pd.DataFrame(rows), found
+    return pd.concat([pd.DataFrame({"judge": [], "part": []}), *tables]), found
 
 
 def validate_stance_judge(
-    stance_judge: str, gold: tuple[pd.DataFrame, pd.DataFrame], folds: int
-) -> tuple[dict[str, float], pd.DataFrame]:
-    """Cross-validated agreement of the offline stance judge with the reference.
+    trained: stance.StanceJudge | None, gold: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Agreement of the offline stance judge with the reference, out of sample.
 
     Returns
     -------
-    scores : dict
-        See `agreement.against_reference`; empty where a language model extracts stances.
+    table : DataFrame
+        See `against`; empty where a language model extracts stances.
     confusion : DataFrame
         Reference stances in rows, the judge's in columns, counts; empty likewise.
     """
-    if stance_judge != "offline":
-        return {}, pd.DataFrame()
-    sentences, reference = gold
-    found = offline.cross_validate_stance(reference, sentences, folds)
-    confusion = pd.crosstab(reference["stance"].rename("reference"), found.rename("judge"))
+    if trained is None:
+        return pd.DataFrame(columns=["part"]), pd.DataFrame()
+    found = pd.Series(
+        trained.predict(gold["item_id"], gold["text"], gold["claim"]), index=gold.index
+    )
+    confusion = pd.crosstab(gold["stance"].rename("reference"), found.rename("judge"))
     confusion = confusion.reindex(index=STANCES, columns=STANCES, fill_value=0)
-    return against_reference(reference["stance"], found, STANCES), confusion
+    return against(gold, "stance", found, STANCES), confusion
 
 
 def results(
     sentences_table: pd.DataFrame,
-    stance_scores: dict[str, float],
+    stance_table: pd.DataFrame,
     counts: pd.DataFrame,
     labelled: pd.DataFrame,
     found: pd.DataFrame,
@@ -241,7 +292,7 @@ def results(
     ----------
     sentences_table
         From `validate_sentence_judges`.
-    stance_scores
+    stance_table
         From `validate_stance_judge`.
     counts
         From `split_counts`.
@@ -250,8 +301,9 @@ def results(
     """
     out: dict[str, float] = {}
     for row in sentences_table.to_dict("records"):
-        out |= {f"judge.{key}.{row['judge']}": row[key] for key in row if key != "judge"}
-    out |= {f"judge.stance.{key}": value for key, value in stance_scores.items()}
+        out |= _measured("judge", row, f".{row.pop('judge')}")
+    for row in stance_table.to_dict("records"):
+        out |= _measured("judge.stance", row, "")
     totals = counts.groupby("model")[["sentences", "fragments", "beyond_cap", "unsplit"]].sum()
     for name, row in totals.iterrows():
         out |= {f"judge.{key}.{name}": int(row[key]) for key in totals.columns}
@@ -269,6 +321,13 @@ def results(
         for name, row in table.iterrows():
             out |= {f"judge.{key}_share.{value}.{name}": row[value] for value in table.columns}
     return out
+
+
+def _measured(prefix: str, row: dict, suffix: str) -> dict[str, float]:
+    """The numbers of one row of `against` by name; those over the whole reference name no part."""
+    part = row.pop("part")
+    end = suffix + ("" if part == "all" else f".{part}")
+    return {f"{prefix}.{key}{end}": value for key, value in row.items()}
 
 
 def write(

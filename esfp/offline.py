@@ -1,8 +1,8 @@
 """Offline judges: small models trained on the reference labels, for runs without an endpoint.
 
-Two sentence judges of different kinds stand in for the paper's panel (Section 4.4), one reading
-a sentence's form and meaning through a language model's middle layer and one reading words and
-frames; esfp.stance extracts the stance of a response (Section 4.5). They are trained anew in
+Sentence judges of different kinds stand in for the paper's panel (Section 4.4), reading a
+sentence's form through the middle layer of a sentence encoder, its words and frames, or both;
+esfp.stance extracts the stance of a response (Section 4.5). They are trained anew in
 every run, in seconds, and label no item that they have learnt from.
 """
 
@@ -18,7 +18,7 @@ from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
@@ -29,7 +29,7 @@ from esfp.files import DataError
 from esfp.replies import STANCES
 
 LABELS = ["A", "B", "C"]
-KINDS = ["embedding", "words"]
+KINDS = ["embedding", "words", "combined"]
 SPLITS = ["train", "held_out"]
 
 MIDDLE = 3  # of MiniLM's six layers
@@ -113,38 +113,71 @@ def _check_split(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
         )
 
 
+def vectors(layers: int | None) -> Pipeline:
+    """Standardized all-MiniLM-L6-v2 vectors of texts, from its first `layers` layers or all."""
+    return make_pipeline(FunctionTransformer(encode, kw_args={"layers": layers}), StandardScaler())
+
+
+def cues() -> Pipeline:
+    """Standardized counts of the hand-made cues."""
+    return make_pipeline(FunctionTransformer(count_cues), StandardScaler())
+
+
+def words() -> TfidfVectorizer:
+    """Words and pairs of words, one-letter words too: 'I' is the point."""
+    return _counted(ngram_range=(1, 2), token_pattern=r"\b\w+\b|[?!:]")  # noqa: S106 (no password)
+
+
+def frame_counts() -> TfidfVectorizer:
+    """Runs of one to four tokens of a sentence's frame; see `cues.frames`."""
+    return _counted(analyzer=frames)
+
+
+def _counted(**how) -> TfidfVectorizer:
+    return TfidfVectorizer(sublinear_tf=True, min_df=2, **how)
+
+
+def linear() -> LogisticRegression:
+    """Labels weigh equally, however rare."""
+    return LogisticRegression(class_weight="balanced", max_iter=1000)
+
+
+def kernel() -> OneVsRestClassifier:
+    """A Gaussian kernel and one border a label; labels weigh equally, however rare."""
+    return OneVsRestClassifier(SVC(C=2, class_weight="balanced", random_state=0))
+
+
+def side_by_side(*parts: tuple[object, float]) -> FeatureUnion:
+    """Features of several kinds, each kind times its weight."""
+    union = make_union(*(part for part, _ in parts))
+    names = [name for name, _ in union.transformer_list]
+    weights = [weight for _, weight in parts]
+    return union.set_params(transformer_weights=dict(zip(names, weights, strict=True)))
+
+
 def sentence_judge(kind: str) -> Pipeline:
     """An untrained judge of sentences: texts in, labels A, B, C out.
 
     'embedding': a support vector machine with a Gaussian kernel on vectors from the third of six
     layers of all-MiniLM-L6-v2 and on the hand-made cues. 'words': logistic regression on words,
-    pairs of words, frames and the cues. Labels weigh equally in training, however rare.
+    pairs of words, frames and the cues. 'combined': logistic regression on all of these. The
+    weights keep a few dozen cues from being drowned by 384 components, and either from drowning
+    the words.
     """
-    cues = make_pipeline(FunctionTransformer(count_cues), StandardScaler())
+    counted = (words(), 1), (frame_counts(), 1), (cues(), 0.1)
     if kind == "embedding":
-        vectors = FunctionTransformer(encode, kw_args={"layers": MIDDLE})
-        features = make_union(make_pipeline(vectors, StandardScaler()), cues)
-        # twice: a few dozen cues beside 384 components
-        features.set_params(transformer_weights={"pipeline-2": 2})
-        machine = SVC(C=2, class_weight="balanced", random_state=0)
-        return make_pipeline(features, OneVsRestClassifier(machine))
+        return make_pipeline(side_by_side((vectors(MIDDLE), 1), (cues(), 2)), kernel())
     if kind == "words":
-        word = r"\b\w+\b|[?!:]"  # one-letter words too: "I" is the point
-        counted = {"sublinear_tf": True, "min_df": 2}
-        features = make_union(
-            TfidfVectorizer(ngram_range=(1, 2), token_pattern=word, **counted),
-            TfidfVectorizer(analyzer=frames, **counted),
-            cues,
-        )
-        features.set_params(transformer_weights={"pipeline": 0.1})  # else few cues drown the words
-        return make_pipeline(features, LogisticRegression(class_weight="balanced", max_iter=1000))
+        return make_pipeline(side_by_side(*counted), linear())
+    if kind == "combined":
+        return make_pipeline(side_by_side((vectors(MIDDLE), 0.05), *counted), linear())
     raise ValueError(f"unknown kind of offline judge '{kind}'; choose one of {KINDS}")
 
 
 def fit(judge: Pipeline, gold: pd.DataFrame, without: Collection[str] = ()) -> Pipeline:
     """Train a judge on the reference sentences of split train, those of some items left out."""
     known = gold[(gold["split"] == "train") & ~gold["item_id"].isin(without)]
-    with _same_sums():
+    with same_sums():
         return judge.fit(known["sentence"].tolist(), known["label"].to_numpy(object))
 
 
@@ -156,7 +189,7 @@ def scores(judge: Pipeline, texts: list[str]) -> np.ndarray:
     """
     out = np.zeros((len(texts), len(LABELS)))
     if texts:
-        with _same_sums():
+        with same_sums():
             if hasattr(judge, "predict_proba"):
                 found = judge.predict_proba(texts)
             else:
@@ -165,7 +198,7 @@ def scores(judge: Pipeline, texts: list[str]) -> np.ndarray:
     return out
 
 
-def _same_sums():
+def same_sums():
     """One thread in BLAS: the order of its sums, and so a label on the edge, stays the same."""
     return threadpool_limits(1, user_api="blas")
 
