@@ -30,7 +30,11 @@ providers:
     key_env: {key_env}  # the name of the variable that holds the key; null for none
     concurrency: {concurrency}  # calls at a time: as many as the server answers in parallel
     timeout: 600.0  # seconds, the whole call
-    decoding: {{}}  # the server's own; or, say, {{temperature: 0.7, max_tokens: 1024}}
+    decoding: {{}}  # the server's own; or, say, {{temperature: 0.7}}
+    # a small model that does not know when to stop needs a limit: {{max_tokens: 1024}}
+
+# for a first try, six items instead of 104:
+# corpus: {{per_type: 1}}
 
 generate:
   candidates:
@@ -126,6 +130,12 @@ def judges(run: str) -> set[str] | None:
     return {judge.get("model") or judge["kind"] for judge in values["judges"]}
 
 
+def n_items(run: str) -> int | None:
+    """Items that a run's scores rest on; None for a run of released scores."""
+    path = Path("outputs", run, "items.parquet")
+    return files.read_parquet(path, files.ITEMS)["item_id"].nunique() if path.exists() else None
+
+
 def scores(run: str) -> pd.DataFrame:
     """scores.csv of a run with every row at the fixed PSI ceiling and the paper's weights.
 
@@ -187,9 +197,11 @@ def compare(run: str, cohort: str) -> str:
         )
     elif other:
         lines.append("* measured by other judges; read distances to these rows as rough.")
+    asked = n_items(run)
     lines += [
-        f"→ judged by {', '.join(sorted(judges(run) or ['?']))}; a score is a propensity, and "
-        "higher is not better.",
+        f"→ {f'{asked} items, ' if asked else ''}judged by "
+        f"{', '.join(sorted(judges(run) or ['?']))}; a score is a propensity, and higher is not "
+        "better.",
         f"The whole report: outputs/{run}/report.html",
     ]
     return "\n".join(lines)

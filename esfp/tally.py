@@ -25,9 +25,8 @@ class Tally:
     at_first: int = 0  # those of them that could be used
     shifted: int = 0  # and those whose labels stand beside words of other sentences
     sentences: int | None = None  # that got a label
-    requests: dict[str, tuple] = dataclasses.field(
-        default_factory=dict
-    )  # sha → its answer's tokens
+    # sha → tokens of its answer
+    requests: dict[str, tuple] = dataclasses.field(default_factory=dict)
     asked_again: int = 0  # those of them that follow a reply of no use
     seconds: float | None = None  # of an offline judge, training included
 

@@ -168,7 +168,7 @@ def test_a_run_without_judges_is_refused_before_anything_is_asked(workspace, ser
         (workspace.root / path).write_text(CANDIDATE + PROVIDER + judge)
         done = workspace.stage("generate", path)
         assert done.returncode == 1 and not (workspace.root / "outputs").exists()
-        assert done.stderr.startswith("error: params/run.yaml: ") and "judge" in done.stderr
+        assert done.stderr.startswith("error: params/run.yaml") and "judge" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert server.calls() == []
 

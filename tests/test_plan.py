@@ -175,7 +175,7 @@ VARIANTS = {  # of kaggle.yaml: one candidate, two language models as judges
 
 
 def sent_to_tests(workspace, path, base_url, change):
-    """A params file like that at `path` for one item a type, its calls going to `base_url`."""
+    """A params file like that at `path` for two items, its calls going to `base_url`."""
     values = params.load(path).model_dump(mode="json", exclude_defaults=True)
     for provider in values["providers"].values():
         provider.pop("embedded", None)
@@ -184,7 +184,9 @@ def sent_to_tests(workspace, path, base_url, change):
     for user in [*values["generate"]["candidates"], *values["judge"]["judges"]]:
         if "provider" in user:
             user["model"] = f"varied {user['name']}"
-    values = params.merge(values, {"corpus": {"per_type": 1}})
+    two = (workspace.root / "items.csv").read_text().splitlines()[:3]
+    (workspace.root / "two.csv").write_text("\n".join(two) + "\n")
+    values["corpus"] = {"items": "two.csv"}
     file = workspace.root / "params/run.yaml"
     file.write_text(yaml.safe_dump(params.merge(values, change)))
     return params.load(file)

@@ -54,6 +54,13 @@ def test_a_failed_cell_leaves_no_target(tmp_path, cell, words):
     assert target.with_suffix(".failed.ipynb").exists()
 
 
+def test_a_stages_last_line_is_shown(tmp_path, capsys):
+    cells = ["from esfp import progress", "progress.closing('stage: 3 of 3 answers; 0 retries')"]
+    run.execute(notebook(tmp_path, *cells), tmp_path / "out.ipynb", {"a": 1})
+    assert capsys.readouterr().err == "stage: 3 of 3 answers; 0 retries\n"
+    assert not list(tmp_path.glob("*.progress"))
+
+
 @pytest.mark.parametrize(
     ("more", "values", "words"),
     [

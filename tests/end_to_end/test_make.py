@@ -136,6 +136,11 @@ def test_only_what_a_change_reaches_runs_again(project, server):
     results = json.loads((project.root / "outputs/tiny/results.json").read_text())
     assert results["score.delta_ar.steady"] == pytest.approx(0.75)
 
+    path.write_text(path.read_text() + "prices: {steady: {input: 1, output: 2}}\n")
+    assert stages_run(project.make(*goal)) == ["generate"]  # its closing table, and nothing after
+    executed = project.root / "outputs/tiny/notebooks/1_generate.ipynb"
+    assert "cost" in executed.read_text() and sum(server.calls()) == asked
+
     (project.root / "esfp").unlink()
     shutil.copytree(REPO / "esfp", project.root / "esfp")
     with (project.root / "esfp/pace.py").open("a") as file:
@@ -166,6 +171,7 @@ def test_mine_is_one_command_from_a_server_to_a_row(project, server):
     assert server.calls() == [1] * 20
     lines = [line for line in done.stdout.splitlines() if line.startswith(("→  ", "*  "))]
     assert len(lines) == 9 and sum("my/steady $x" in line for line in lines) == 1
+    assert "→ 4 items, judged by embedding, words" in done.stdout
     assert (project.root / f"outputs/{run_name}/report.html").exists()
 
     again = project.make(*command)
