@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from esfp import files, llm_judges, offline, stance, tally
-from esfp.agreement import against_reference, disputed, pairwise, shares
+from esfp.agreement import disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
@@ -114,11 +114,11 @@ def label(
     sentences
         What `split` returns.
     judges
-        As in the params file: name and kind ('embedding', 'words' or 'llm').
+        As in the params file: name and kind (one of `offline.KINDS`, or 'llm').
     trained
         From `train`; none labels an item that it has learnt from.
     asker
-        Where language models are reached.
+        Where language models are reached; its `tallies` say what became of each judge's task.
 
     Returns
     -------
@@ -131,8 +131,11 @@ def label(
         if judge["kind"] == "llm":
             labelled[column] = asker.labels(sentences, judge)
         else:
+            start = time.monotonic()
             model = trained[judge["name"]]
             labelled[column] = model.predict(sentences["item_id"], sentences["sentence"])
+            n = sentences.groupby(files.KEYS).ngroups
+            asker.tallies.append(tally.offline(judge["name"], "labels", start, n, len(sentences)))
     return labelled.assign(label=panel(labelled, judges, rule))
 
 
@@ -154,7 +157,7 @@ def stances(
     claims: pd.Series,
     stance_judge: str,
     judges: list[dict],
-    gold: tuple[pd.DataFrame, pd.DataFrame],
+    trained: stance.StanceJudge | None,
     asker: llm_judges.Asker,
     phrasings: Collection[str] = PHRASINGS,
 ) -> pd.DataFrame:
@@ -167,18 +170,17 @@ def stances(
     stance_judge
         'offline', or the name of a language model among `judges`, which is asked with the
         paper's prompt and reads the response alone.
-    gold
-        Reference sentences and stances, for the offline judge.
+    trained
+        The offline judge, from `train_stance`.
     phrasings
         Those whose responses get a stance; it is null for the others.
     """
     answered = _answered(responses[responses["phrasing"].isin(phrasings)])
     if stance_judge == "offline":
-        sentences, reference = gold
         start = time.monotonic()
-        pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
-        found = offline.StanceJudge().fit(reference, sentences).predict(pairs)
-        asker.tallies.append(tally.offline("offline", "stances", start, len(pairs), None))
+        items = answered["item_id"]
+        found = trained.predict(items, answered["text"], items.map(claims))
+        asker.tallies.append(tally.offline("offline", "stances", start, len(answered), None))
     else:
         judge = next(judge for judge in judges if judge["name"] == stance_judge)
         found = asker.stances(answered, judge)
@@ -188,94 +190,6 @@ def stances(
 
 def _answered(responses: pd.DataFrame) -> pd.DataFrame:
     return responses[responses["status"] == "ok"].reset_index(drop=True)
-
-
-def parts(gold: pd.DataFrame) -> dict[str, pd.Series]:
-    """Which rows of a reference table are in each part of it that judges are measured on.
-
-    train and held_out (the split), recorded and written (what a model answered, what was composed).
-    """
-    recorded = gold["response_id"].str.startswith("recorded-")
-    return {
-        "train": gold["split"] == "train",
-        "held_out": gold["split"] == "held_out",
-        "recorded": recorded,
-        "written": ~recorded,
-    }
-
-
-def against(
-    gold: pd.DataFrame, reference: str, found: pd.Series, values: list[str]
-) -> pd.DataFrame:
-    """Agreement of one judge with the reference, over all of it and each of its `parts`.
-
-    Parameters
-    ----------
-    reference
-        The column of `gold` that is right.
-    found
-        The judge's, with the index of `gold`.
-
-    Returns
-    -------
-    DataFrame
-        part ('all' first), n, and the columns of `agreement.against_reference`.
-    """
-    rows = []
-    for part, inside in ({"all": gold["split"].notna()} | parts(gold)).items():
-        scores = against_reference(gold.loc[inside, reference], found[inside], values)
-        rows.append({"part": part, "n": int(inside.sum())} | scores)
-    return pd.DataFrame(rows)
-
-
-def validate_sentence_judges(
-    judges: list[dict], rule: str, gold: pd.DataFrame, trained: dict[str, offline.CrossFitted]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement of the offline judges and of their panel with the reference, out of sample.
-
-    There is no row for the panel where a language model sits on it.
-
-    Returns
-    -------
-    table : DataFrame
-        judge, and the columns of `against`.
-    found : DataFrame
-        `gold` with the column `label_<judge>` of each offline judge and the panel's
-        `label_panel`, each label given by a judge that saw no sentence of the same item.
-    """
-    found = gold.copy()
-    for name, model in trained.items():
-        found[f"label_{name}"] = model.predict(gold["item_id"], gold["sentence"])
-    names = list(trained)
-    if len(trained) == len(judges):
-        found["label_panel"] = panel(found, judges, rule)
-        names.append("panel")
-    tables = [
-        against(gold, "label", found[f"label_{name}"], LABELS).assign(judge=name) for name in names
-    ]
-    return pd.concat([pd.DataFrame({"judge": [], "part": []}), *tables]), found
-
-
-def validate_stance_judge(
-    trained: stance.StanceJudge | None, gold: pd.DataFrame
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement of the offline stance judge with the reference, out of sample.
-
-    Returns
-    -------
-    table : DataFrame
-        See `against`; empty where a language model extracts stances.
-    confusion : DataFrame
-        Reference stances in rows, the judge's in columns, counts; empty likewise.
-    """
-    if trained is None:
-        return pd.DataFrame(columns=["part"]), pd.DataFrame()
-    found = pd.Series(
-        trained.predict(gold["item_id"], gold["text"], gold["claim"]), index=gold.index
-    )
-    confusion = pd.crosstab(gold["stance"].rename("reference"), found.rename("judge"))
-    confusion = confusion.reindex(index=STANCES, columns=STANCES, fill_value=0)
-    return against(gold, "stance", found, STANCES), confusion
 
 
 def results(
@@ -291,9 +205,9 @@ def results(
     Parameters
     ----------
     sentences_table
-        From `validate_sentence_judges`.
+        From `validation.sentence_judges`.
     stance_table
-        From `validate_stance_judge`.
+        From `validation.stance_judge`.
     counts
         From `split_counts`.
     labelled, found
@@ -324,7 +238,7 @@ def results(
 
 
 def _measured(prefix: str, row: dict, suffix: str) -> dict[str, float]:
-    """The numbers of one row of `against` by name; those over the whole reference name no part."""
+    """The numbers of one row of `validation.against` by name; 'all' is not named."""
     part = row.pop("part")
     end = suffix + ("" if part == "all" else f".{part}")
     return {f"{prefix}.{key}{end}": value for key, value in row.items()}
