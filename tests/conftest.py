@@ -13,6 +13,10 @@ import pytest
 import yaml
 
 REPO = Path(__file__).resolve().parent.parent
+# `make test` hands its own flags on, and a test's make would then name the folders it enters.
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+    os.environ.pop(name, None)
+
 # Workspaces share the repository's embedding cache: the reference labels are embedded once.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(REPO), "ESFP_CACHE": str(REPO / "outputs/.cache")}
 
