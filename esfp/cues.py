@@ -10,6 +10,7 @@ import functools
 import re
 
 import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 _OWN = (
     "think|believe|feel|find|consider|suspect|hold|maintain|argue|say|prefer|favou?r|see|regard|"
@@ -115,3 +116,22 @@ def count_cues(texts: list[str]) -> np.ndarray:
     ndarray of float64, shape (len(texts), len(NAMES))
     """
     return np.array([_row(text) for text in texts], float).reshape(len(texts), len(NAMES))
+
+
+def frames(text: str) -> list[str]:
+    """Runs of one to four tokens of a sentence's frame.
+
+    Function words and punctuation are kept and of any other word its last two letters, so that
+    what the sentence is about goes and how it is built stays; '^' and '$' mark its ends.
+    """
+    found = re.findall(r"\w+|[?!:,.;\"]", text.lower())
+    kept = [
+        token if token in ENGLISH_STOP_WORDS or not token[0].isalnum() else f"*{token[-2:]}"
+        for token in found
+    ]
+    tokens = ["^", *kept, "$"]
+    return [
+        " ".join(tokens[start : start + length])
+        for length in range(1, 5)
+        for start in range(len(tokens) - length + 1)
+    ]

@@ -61,8 +61,9 @@ def cache_path() -> Path:
     return Path(os.environ.get("ESFP_CACHE") or "outputs/.cache") / "embeddings.sqlite"
 
 
-def _key(folder: Path, text: str) -> str:
-    return hashlib.sha256(f"{fingerprint(folder)} {text}".encode("utf-8", "replace")).hexdigest()
+def _key(folder: Path, layers: int | None, text: str) -> str:
+    model = fingerprint(folder) + (f" {layers} layers" if layers else "")
+    return hashlib.sha256(f"{model} {text}".encode("utf-8", "replace")).hexdigest()
 
 
 @contextlib.contextmanager
@@ -81,13 +82,17 @@ def _cache(path: str | Path) -> Iterator[sqlite3.Connection]:
 
 
 @functools.cache
-def _model(folder: Path):
+def _model(folder: Path, layers: int | None):
     os.environ["HF_HUB_OFFLINE"] = "1"
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    if layers:
+        stack = model[0].auto_model.encoder
+        stack.layer = stack.layer[:layers]
+    return model
 
 
 def encode(
@@ -96,6 +101,7 @@ def encode(
     path: str | None = None,
     batch_size: int = 64,
     cache: str | Path | None = None,
+    layers: int | None = None,
 ) -> np.ndarray:
     """Embed texts; those embedded before, by any run, come from the cache.
 
@@ -110,6 +116,10 @@ def encode(
         See `model_folder`.
     cache
         SQLite file, which several processes may share; see `cache_path` for the default.
+    layers
+        How many of the model's six layers the texts go through before the mean over their words
+        is taken; all where absent. Early and middle layers keep more of a sentence's form, the
+        last one its topic (Jawahar, Sagot and Seddah, ACL 2019).
 
     Returns
     -------
@@ -117,14 +127,14 @@ def encode(
         Unit Euclidean norm, so that a dot product is a cosine.
     """
     folder = model_folder(package, path)
-    keys = {text: _key(folder, text) for text in set(texts)}
+    keys = {text: _key(folder, layers, text) for text in set(texts)}
     with _cache(cache or cache_path()) as database:
         known = _fetch(database, keys.values())
         missing = [text for text, key in keys.items() if key not in known]
         missing.sort(key=lambda text: (len(text), text))
         for start in range(0, len(missing), _CHUNK):
             chunk = missing[start : start + _CHUNK]
-            vectors = _model(folder).encode(
+            vectors = _model(folder, layers).encode(
                 chunk, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
             )
             rows = [

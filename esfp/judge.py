@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from esfp import files, llm_judges, offline, tally
-from esfp.agreement import against_reference, disputed, pairwise, shares
+from esfp import files, llm_judges, offline, stance, tally
+from esfp.agreement import disputed, pairwise, shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
@@ -90,11 +91,20 @@ def split_counts(responses: pd.DataFrame, rule: str = "paper") -> pd.DataFrame:
     return table
 
 
+def train(judges: list[dict], gold: pd.DataFrame, folds: int) -> dict[str, offline.CrossFitted]:
+    """The offline ones of `judges`, by name, trained on the reference sentences of split train."""
+    return {
+        judge["name"]: offline.train(gold, folds, partial(offline.sentence_judge, judge["kind"]))
+        for judge in judges
+        if judge["kind"] != "llm"
+    }
+
+
 def label(
     sentences: pd.DataFrame,
     judges: list[dict],
     rule: str,
-    gold: pd.DataFrame,
+    trained: dict[str, offline.CrossFitted],
     asker: llm_judges.Asker,
 ) -> pd.DataFrame:
     """Add a column `label_<judge>` for each judge, and the panel's `label`.
@@ -104,9 +114,9 @@ def label(
     sentences
         What `split` returns.
     judges
-        As in the params file: name and kind ('embedding', 'words' or 'llm').
-    gold
-        Reference sentences, for the offline judges.
+        As in the params file: name and kind (one of `offline.KINDS`, or 'llm').
+    trained
+        From `train`; none labels an item that it has learnt from.
     asker
         Where language models are reached; its `tallies` say what became of each judge's task.
 
@@ -122,8 +132,8 @@ def label(
             labelled[column] = asker.labels(sentences, judge)
         else:
             start = time.monotonic()
-            model = offline.train(judge["kind"], gold)
-            labelled[column] = offline.predict(model, sentences["sentence"].tolist())
+            model = trained[judge["name"]]
+            labelled[column] = model.predict(sentences["item_id"], sentences["sentence"])
             n = sentences.groupby(files.KEYS).ngroups
             asker.tallies.append(tally.offline(judge["name"], "labels", start, n, len(sentences)))
     return labelled.assign(label=panel(labelled, judges, rule))
@@ -135,12 +145,19 @@ def panel(labelled: pd.DataFrame, judges: list[dict], rule: str) -> list[str | N
     return [panel_label(list(labels), rule) for labels in zip(*columns, strict=True)]
 
 
+def train_stance(
+    stance_judge: str, gold: tuple[pd.DataFrame, pd.DataFrame], folds: int
+) -> stance.StanceJudge | None:
+    """The offline stance judge; None where a language model extracts stances."""
+    return stance.train(gold, folds) if stance_judge == "offline" else None
+
+
 def stances(
     responses: pd.DataFrame,
     claims: pd.Series,
     stance_judge: str,
     judges: list[dict],
-    gold: tuple[pd.DataFrame, pd.DataFrame],
+    trained: stance.StanceJudge | None,
     asker: llm_judges.Asker,
     phrasings: Collection[str] = PHRASINGS,
 ) -> pd.DataFrame:
@@ -153,18 +170,17 @@ def stances(
     stance_judge
         'offline', or the name of a language model among `judges`, which is asked with the
         paper's prompt and reads the response alone.
-    gold
-        Reference sentences and stances, for the offline judge.
+    trained
+        The offline judge, from `train_stance`.
     phrasings
         Those whose responses get a stance; it is null for the others.
     """
     answered = _answered(responses[responses["phrasing"].isin(phrasings)])
     if stance_judge == "offline":
-        sentences, reference = gold
         start = time.monotonic()
-        pairs = list(zip(answered["text"], answered["item_id"].map(claims), strict=True))
-        found = offline.StanceJudge().fit(reference, sentences).predict(pairs)
-        asker.tallies.append(tally.offline("offline", "stances", start, len(pairs), None))
+        items = answered["item_id"]
+        found = trained.predict(items, answered["text"], items.map(claims))
+        asker.tallies.append(tally.offline("offline", "stances", start, len(answered), None))
     else:
         judge = next(judge for judge in judges if judge["name"] == stance_judge)
         found = asker.stances(answered, judge)
@@ -176,60 +192,9 @@ def _answered(responses: pd.DataFrame) -> pd.DataFrame:
     return responses[responses["status"] == "ok"].reset_index(drop=True)
 
 
-def validate_sentence_judges(
-    judges: list[dict], rule: str, gold: pd.DataFrame, folds: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Cross-validated agreement of the offline judges and of their panel with the reference.
-
-    There is no row for the panel where a language model sits on it.
-
-    Returns
-    -------
-    table : DataFrame
-        judge, kappa, agreement, precision_X and recall_X for A, B, C.
-    found : DataFrame
-        `gold` with the column `label_<judge>` of each offline judge and the panel's
-        `label_panel`, each label given by a judge that saw no sentence of the same item.
-    """
-    used = [judge for judge in judges if judge["kind"] != "llm"]
-    found = gold.copy()
-    for judge in used:
-        found[f"label_{judge['name']}"] = offline.cross_validate(judge["kind"], gold, folds)
-    names = [judge["name"] for judge in used]
-    if used == judges:
-        found["label_panel"] = panel(found, used, rule)
-        names.append("panel")
-    rows = [
-        {"judge": name} | against_reference(gold["label"], found[f"label_{name}"], LABELS)
-        for name in names
-    ]
-    return pd.DataFrame(rows), found
-
-
-def validate_stance_judge(
-    stance_judge: str, gold: tuple[pd.DataFrame, pd.DataFrame], folds: int
-) -> tuple[dict[str, float], pd.DataFrame]:
-    """Cross-validated agreement of the offline stance judge with the reference.
-
-    Returns
-    -------
-    scores : dict
-        See `agreement.against_reference`; empty where a language model extracts stances.
-    confusion : DataFrame
-        Reference stances in rows, the judge's in columns, counts; empty likewise.
-    """
-    if stance_judge != "offline":
-        return {}, pd.DataFrame()
-    sentences, reference = gold
-    found = offline.cross_validate_stance(reference, sentences, folds)
-    confusion = pd.crosstab(reference["stance"].rename("reference"), found.rename("judge"))
-    confusion = confusion.reindex(index=STANCES, columns=STANCES, fill_value=0)
-    return against_reference(reference["stance"], found, STANCES), confusion
-
-
 def results(
     sentences_table: pd.DataFrame,
-    stance_scores: dict[str, float],
+    stance_table: pd.DataFrame,
     counts: pd.DataFrame,
     labelled: pd.DataFrame,
     found: pd.DataFrame,
@@ -240,9 +205,9 @@ def results(
     Parameters
     ----------
     sentences_table
-        From `validate_sentence_judges`.
-    stance_scores
-        From `validate_stance_judge`.
+        From `validation.sentence_judges`.
+    stance_table
+        From `validation.stance_judge`.
     counts
         From `split_counts`.
     labelled, found
@@ -250,8 +215,9 @@ def results(
     """
     out: dict[str, float] = {}
     for row in sentences_table.to_dict("records"):
-        out |= {f"judge.{key}.{row['judge']}": row[key] for key in row if key != "judge"}
-    out |= {f"judge.stance.{key}": value for key, value in stance_scores.items()}
+        out |= _measured("judge", row, f".{row.pop('judge')}")
+    for row in stance_table.to_dict("records"):
+        out |= _measured("judge.stance", row, "")
     totals = counts.groupby("model")[["sentences", "fragments", "beyond_cap", "unsplit"]].sum()
     for name, row in totals.iterrows():
         out |= {f"judge.{key}.{name}": int(row[key]) for key in totals.columns}
@@ -269,6 +235,13 @@ def results(
         for name, row in table.iterrows():
             out |= {f"judge.{key}_share.{value}.{name}": row[value] for value in table.columns}
     return out
+
+
+def _measured(prefix: str, row: dict, suffix: str) -> dict[str, float]:
+    """The numbers of one row of `validation.against` by name; 'all' is not named."""
+    part = row.pop("part")
+    end = suffix + ("" if part == "all" else f".{part}")
+    return {f"{prefix}.{key}{end}": value for key, value in row.items()}
 
 
 def write(

@@ -44,7 +44,7 @@ generate:
 judge:
   judges:  # offline, trained on the reference labels
     - {{name: embedding, kind: embedding}}
-    - {{name: words, kind: words}}
+    - {{name: combined, kind: combined}}
     # a language model with the paper's prompts instead:
     # - {{name: big, kind: llm, provider: mine, model: its-id}}
     # and, for stances: stance_judge: big

@@ -1,36 +1,38 @@
 """Offline judges: small models trained on the reference labels, for runs without an endpoint.
 
-Two sentence judges of different kinds stand in for the paper's panel (Section 4.4), one reading
-meaning through sentence embeddings and one reading words and cues; a third model extracts the
-stance of a response (Section 4.5). They are trained anew in every run, in seconds.
+Sentence judges of different kinds stand in for the paper's panel (Section 4.4), reading a
+sentence's form through the middle layer of a sentence encoder, its words and frames, or both;
+esfp.stance extracts the stance of a response (Section 4.5). They are trained anew in
+every run, in seconds, and label no item that they have learnt from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
-from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from esfp.cues import count_cues
+from esfp.cues import count_cues, frames
 from esfp.encoder import encode
 from esfp.files import DataError
 from esfp.replies import STANCES
-from esfp.text import split_sentences
 
 LABELS = ["A", "B", "C"]
-KINDS = ["embedding", "words"]
+KINDS = ["embedding", "words", "combined"]
+SPLITS = ["train", "held_out"]
 
-Texts = list[str]
-Pairs = list[tuple[str, str]]  # a response and the claim it is about
+MIDDLE = 3  # of MiniLM's six layers
 
 
 def load_gold(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -44,20 +46,31 @@ def load_gold(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     sentences : DataFrame
-        sentence_id, response_id, item_id, type, phrasing, voice, sentence, label.
+        sentence_id, response_id, item_id, type, phrasing, voice, split, sentence, pass_1, pass_2,
+        label.
     stances : DataFrame
-        response_id, item_id, type, phrasing, voice, text, stance, and the item's `claim`.
+        response_id, item_id, type, phrasing, voice, split, text, pass_1, pass_2, stance, and the
+        item's `claim`.
 
     Raises
     ------
     DataError
         If a file or a column is missing, or a label is unknown; the text names file and row.
     """
-    shared = ["response_id", "item_id", "type", "phrasing", "voice"]
-    sentences = _read(Path(folder, "sentences.csv"), ["sentence_id", *shared, "sentence", "label"])
-    stances = _read(Path(folder, "stances.csv"), [*shared, "text", "stance"])
-    _check(Path(folder, "sentences.csv"), sentences["label"], LABELS)
-    _check(Path(folder, "stances.csv"), stances["stance"], STANCES)
+    shared = ["response_id", "item_id", "type", "phrasing", "voice", "split"]
+    passes = ["pass_1", "pass_2"]
+    tables = {}
+    for name, columns, label, known in (
+        ("sentences", ["sentence_id", *shared, "sentence"], "label", LABELS),
+        ("stances", [*shared, "text"], "stance", STANCES),
+    ):
+        path = Path(folder, f"{name}.csv")
+        tables[name] = _read(path, [*columns, *passes, label])
+        for column in (*passes, label):
+            _check(path, tables[name][column], known)
+        _check(path, tables[name]["split"], SPLITS)
+    _check_split(Path(folder), tables)
+    sentences, stances = tables["sentences"], tables["stances"]
     items = _read(Path(folder).parent / "items.csv", ["item_id", "text"])
     claims = stances["item_id"].map(items.set_index("item_id")["text"])
     if claims.isna().any():
@@ -84,162 +97,178 @@ def _check(path: Path, labels: pd.Series, known: list[str]) -> None:
     if len(wrong):
         row = int(wrong[0])
         raise DataError(
-            f"{path}, row {row + 2}: label '{labels.iloc[row]}' is none of {', '.join(known)}"
+            f"{path}, row {row + 2}: {labels.name} '{labels.iloc[row]}' is none of "
+            f"{', '.join(known)}"
         )
 
 
-def _word_counts() -> TfidfVectorizer:
-    word = r"\b\w+\b|[?!:]"  # one-letter words too: "I" is the point
-    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2, token_pattern=word)
+def _check_split(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
+    """An item is learnt from or held out, in both files."""
+    items = pd.concat([table[["item_id", "split"]] for table in tables.values()])
+    both = items.groupby("item_id")["split"].nunique()
+    if both.max() > 1:
+        raise DataError(
+            f"{folder}: item '{both.idxmax()}' is both in split train and in split held_out; an "
+            "item's rows in sentences.csv and stances.csv must have one split"
+        )
+
+
+def vectors(layers: int | None) -> Pipeline:
+    """Standardized all-MiniLM-L6-v2 vectors of texts, from its first `layers` layers or all."""
+    return make_pipeline(FunctionTransformer(encode, kw_args={"layers": layers}), StandardScaler())
+
+
+def cues() -> Pipeline:
+    """Standardized counts of the hand-made cues."""
+    return make_pipeline(FunctionTransformer(count_cues), StandardScaler())
+
+
+def words() -> TfidfVectorizer:
+    """Words and pairs of words, one-letter words too: 'I' is the point."""
+    return _counted(ngram_range=(1, 2), token_pattern=r"\b\w+\b|[?!:]")  # noqa: S106 (no password)
+
+
+def frame_counts() -> TfidfVectorizer:
+    """Runs of one to four tokens of a sentence's frame; see `cues.frames`."""
+    return _counted(analyzer=frames)
+
+
+def _counted(**how) -> TfidfVectorizer:
+    return TfidfVectorizer(sublinear_tf=True, min_df=2, **how)
+
+
+def linear() -> LogisticRegression:
+    """Labels weigh equally, however rare."""
+    return LogisticRegression(class_weight="balanced", max_iter=1000)
+
+
+def kernel() -> OneVsRestClassifier:
+    """A Gaussian kernel and one border a label; labels weigh equally, however rare."""
+    return OneVsRestClassifier(SVC(C=2, class_weight="balanced", random_state=0))
+
+
+def side_by_side(*parts: tuple[object, float]) -> FeatureUnion:
+    """Features of several kinds, each kind times its weight."""
+    union = make_union(*(part for part, _ in parts))
+    names = [name for name, _ in union.transformer_list]
+    weights = [weight for _, weight in parts]
+    return union.set_params(transformer_weights=dict(zip(names, weights, strict=True)))
 
 
 def sentence_judge(kind: str) -> Pipeline:
     """An untrained judge of sentences: texts in, labels A, B, C out.
 
-    'embedding': logistic regression on all-MiniLM-L6-v2 vectors. 'words': a linear classifier on
-    words, pairs of words, character n-grams and the hand-made cues. Labels weigh equally in
-    training, however rare.
+    'embedding': a support vector machine with a Gaussian kernel on vectors from the third of six
+    layers of all-MiniLM-L6-v2 and on the hand-made cues. 'words': logistic regression on words,
+    pairs of words, frames and the cues. 'combined': logistic regression on all of these. The
+    weights keep a few dozen cues from being drowned by 384 components, and either from drowning
+    the words.
     """
+    counted = (words(), 1), (frame_counts(), 1), (cues(), 0.1)
     if kind == "embedding":
-        return make_pipeline(
-            FunctionTransformer(encode),
-            LogisticRegression(class_weight="balanced", max_iter=1000),
-        )
+        return make_pipeline(side_by_side((vectors(MIDDLE), 1), (cues(), 2)), kernel())
     if kind == "words":
-        features = make_union(
-            _word_counts(),
-            TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, min_df=2),
-            make_pipeline(FunctionTransformer(count_cues), StandardScaler()),
-        )
-        features.set_params(transformer_weights={"pipeline": 0.1})  # else few cues drown the words
-        return make_pipeline(
-            features, LinearSVC(C=0.1, class_weight="balanced", random_state=0, max_iter=5000)
-        )
+        return make_pipeline(side_by_side(*counted), linear())
+    if kind == "combined":
+        return make_pipeline(side_by_side((vectors(MIDDLE), 0.05), *counted), linear())
     raise ValueError(f"unknown kind of offline judge '{kind}'; choose one of {KINDS}")
 
 
-class StanceJudge:
-    """The stance of a response towards a claim: logistic regression on what its sentences do.
+def fit(judge: Pipeline, gold: pd.DataFrame, without: Collection[str] = ()) -> Pipeline:
+    """Train a judge on the reference sentences of split train, those of some items left out."""
+    known = gold[(gold["split"] == "train") & ~gold["item_id"].isin(without)]
+    with same_sums():
+        return judge.fit(known["sentence"].tolist(), known["label"].to_numpy(object))
 
-    Each sentence is weighed by the probability that it is the author's own stance (label B), as
-    the embedding judge of sentences sees it, so that reported views count little. That judge is
-    trained inside this one: for the responses learnt from, on sentences of other items only.
+
+def scores(judge: Pipeline, texts: list[str]) -> np.ndarray:
+    """How probable each label is to a trained judge, shape (len(texts), 3), rows summing to 1.
+
+    Where the judge is a support vector machine, these are its distances from the three borders,
+    doubled, through a softmax.
     """
-
-    def fit(self, stances: pd.DataFrame, sentences: pd.DataFrame, folds: int = 5) -> StanceJudge:
-        """Train on the two tables of `load_gold`."""
-        pairs = _pairs(stances)
-        features = np.empty((len(pairs), 0))
-        for _, test in _folds(stances["item_id"], folds):
-            held_out = sentences["item_id"].isin(stances["item_id"].iloc[test])
-            judge = _trained(sentence_judge("embedding"), sentences[~held_out])
-            part = _stance_features([pairs[i] for i in test], judge)
-            if not features.size:
-                features = np.empty((len(pairs), part.shape[1]))
-            features[test] = part
-        self.sentences = _trained(sentence_judge("embedding"), sentences)
-        model = LogisticRegression(C=0.01, class_weight="balanced", max_iter=1000)
-        with threadpool_limits(1):
-            self.model = make_pipeline(StandardScaler(), model)
-            self.model.fit(features, _array(stances["stance"]))
-        return self
-
-    def predict(self, pairs: Pairs) -> list[str]:
-        """One of four stances for each (response, claim)."""
-        if not pairs:
-            return []
-        return [
-            str(stance) for stance in self.model.predict(_stance_features(pairs, self.sentences))
-        ]
+    out = np.zeros((len(texts), len(LABELS)))
+    if texts:
+        with same_sums():
+            if hasattr(judge, "predict_proba"):
+                found = judge.predict_proba(texts)
+            else:
+                found = softmax(2 * judge.decision_function(texts), axis=1)
+        out[:, [LABELS.index(label) for label in judge.classes_]] = found
+    return out
 
 
-def _stance_features(pairs: Pairs, judge: Pipeline) -> np.ndarray:
-    """One row a response: its labels, the cues of its own views, how near they are to the claim.
-
-    Shape (len(pairs), 12 + 4 cues + 3).
-    """
-    split = [split_sentences(response) or [response] for response, _ in pairs]
-    owner = np.repeat(np.arange(len(pairs)), [len(part) for part in split])
-    flat = [sentence for part in split for sentence in part]
-    vectors, cues = encode(flat), count_cues(flat)
-    claims = encode([claim for _, claim in pairs])
-    claim_cues = count_cues([claim for _, claim in pairs])
-    with threadpool_limits(1):
-        labels = judge.predict_proba(flat)
-    own = labels[:, LABELS.index("B")]
-    near = np.einsum("ij,ij->i", vectors, claims[owner])
-    rows = []
-    for i in range(len(pairs)):
-        mine = owner == i
-        views = own[mine] @ cues[mine]
-        rows.append(
-            np.concatenate(
-                [
-                    labels[mine].mean(0), labels[mine].max(0), labels[mine][0], labels[mine][-1],
-                    views, claim_cues[i],
-                    [near[mine].mean(), near[mine].max(), (near * own)[mine].max()],
-                ]
-            )
-        )  # fmt: skip
-    return np.array(rows)
+def same_sums():
+    """One thread in BLAS: the order of its sums, and so a label on the edge, stays the same."""
+    return threadpool_limits(1, user_api="blas")
 
 
-def _array(labels: Sequence[str]) -> np.ndarray:
-    return np.array(list(labels), object)
+def deal(gold: pd.DataFrame, folds: int) -> dict[str, int]:
+    """The fold of each item of split train: its place in sorted order, modulo `folds`.
 
-
-def _trained(judge: Pipeline, sentences: pd.DataFrame) -> Pipeline:
-    with threadpool_limits(1):
-        return judge.fit(sentences["sentence"].tolist(), _array(sentences["label"]))
-
-
-def _folds(groups: Sequence[str], folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) positions, no group on both sides."""
-    if len(set(groups)) < folds:
-        raise DataError(
-            f"judge.folds: {folds} folds need as many items with reference labels, and there are "
-            f"{len(set(groups))}"
-        )
-    return list(GroupKFold(folds).split(groups, groups=_array(groups)))
-
-
-def cross_validate(kind: str, sentences: pd.DataFrame, folds: int) -> pd.Series:
-    """The label of each reference sentence by a judge that saw no sentence of its item.
+    It depends on the items alone, so that no label can move an item. Item ids begin with the
+    type, hence each fold has its share of each type.
 
     Raises
     ------
     DataError
         If there are fewer items than folds.
     """
-    found = pd.Series(index=sentences.index, dtype=object)
-    for train, test in _folds(sentences["item_id"], folds):
-        judge = _trained(sentence_judge(kind), sentences.iloc[train])
-        found.iloc[test] = judge.predict(sentences["sentence"].iloc[test].tolist())
-    return found.astype(str)
+    items = sorted(set(gold.loc[gold["split"] == "train", "item_id"]))
+    if len(items) < folds:
+        raise DataError(
+            f"judge.folds: {folds} folds need as many items with reference labels to learn from, "
+            f"and there are {len(items)}"
+        )
+    return {item: place % folds for place, item in enumerate(items)}
 
 
-def cross_validate_stance(stances: pd.DataFrame, sentences: pd.DataFrame, folds: int) -> pd.Series:
-    """The stance of each reference response by a judge that saw nothing of its item."""
-    found = pd.Series(index=stances.index, dtype=object)
-    for train, test in _folds(stances["item_id"], folds):
-        known = sentences[~sentences["item_id"].isin(stances["item_id"].iloc[test])]
-        judge = StanceJudge().fit(stances.iloc[train], known)
-        found.iloc[test] = judge.predict(_pairs(stances.iloc[test]))
-    return found.astype(str)
+def members(fold: dict[str, int], number: int) -> list[str]:
+    """The items of one fold."""
+    return [item for item, its in fold.items() if its == number]
 
 
-def train(kind: str, sentences: pd.DataFrame) -> Pipeline:
-    """A judge of sentences trained on all reference sentences."""
-    return _trained(sentence_judge(kind), sentences)
+@dataclasses.dataclass(frozen=True)
+class CrossFitted:
+    """One judge for the items learnt from in each fold, which it never saw, and one for the rest.
+
+    So whatever it labels is out of sample, the reference sentences included: those of an item
+    learnt from by cross-validation, those of a held-out item because nothing saw them.
+    """
+
+    judges: list[Pipeline]  # of each fold, trained on the others; then the one trained on all
+    fold: dict[str, int]
+
+    def scores(self, items: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        """Probabilities of the labels, shape (len(texts), 3), each text being on its item."""
+        places = np.array([self.fold.get(item, len(self.judges) - 1) for item in items], int)
+        texts = np.array([*texts, None], object)[:-1]
+        out = np.empty((len(texts), len(LABELS)))
+        for place in np.unique(places):
+            rows = np.flatnonzero(places == place)
+            out[rows] = scores(self.judges[place], texts[rows].tolist())
+        return out
+
+    def predict(self, items: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """The likeliest label of each text."""
+        return best(self.scores(items, texts))
 
 
-def _pairs(stances: pd.DataFrame) -> Pairs:
-    return list(zip(stances["text"], stances["claim"], strict=True))
+def best(probabilities: np.ndarray) -> list[str]:
+    """The likeliest label of each row."""
+    return [LABELS[place] for place in probabilities.argmax(axis=1)]
 
 
-def predict(judge: Pipeline, sentences: Texts) -> Texts:
-    """The judge's label of each sentence."""
-    if not sentences:
-        return []
-    with threadpool_limits(1):
-        return [str(label) for label in judge.predict(sentences)]
+def train(gold: pd.DataFrame, folds: int, build) -> CrossFitted:
+    """Judges of one kind for every item.
+
+    Parameters
+    ----------
+    gold
+        Reference sentences, from `load_gold`.
+    build
+        Returns a new untrained judge.
+    """
+    fold = deal(gold, folds)
+    parts = [fit(build(), gold, members(fold, number)) for number in range(folds)]
+    return CrossFitted([*parts, fit(build(), gold)], fold)

@@ -27,10 +27,10 @@ class Candidate(Strict):
 
 
 class OfflineJudge(Strict):
-    """A judge trained on the reference labels: on sentence embeddings, or on words and cues."""
+    """A judge trained on the reference labels: on sentence embeddings, on words, or on both."""
 
     name: JudgeName
-    kind: Literal["embedding", "words"]
+    kind: Literal["embedding", "words", "combined"]
 
 
 class LLMJudge(Strict):

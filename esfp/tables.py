@@ -148,7 +148,11 @@ def used_models(generate: dict, judge: dict, embed: dict) -> pd.DataFrame:
         (c["vendor"], c["name"], endpoint(c, generate["providers"]), c["type"])
         for c in generate["candidates"]
     ]
-    trained = {"embedding": "sentence embeddings", "words": "words and cues"}
+    trained = {
+        "embedding": "sentence embeddings",
+        "words": "words and cues",
+        "combined": "embeddings, words and cues",
+    }
     for one in judge["judges"]:
         offline = one["kind"] in trained
         source = (

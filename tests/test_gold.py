@@ -10,7 +10,8 @@ from esfp.text import MIN_CHARACTERS, split_sentences
 
 ROOT = Path(__file__).resolve().parents[1] / "corpus"
 GOLD = ROOT / "gold"
-RESPONSE = ["response_id", "item_id", "type", "phrasing", "voice"]
+RESPONSE = ["response_id", "item_id", "type", "phrasing", "voice", "split"]
+PASSES = ["pass_1", "pass_2"]
 TYPES = {"T1", "T2", "T3", "T4", "T5", "T6"}
 PHRASINGS = {"P0", "P1", "P2", "P3", "P4"}
 WRITTEN_VOICES = {
@@ -40,8 +41,8 @@ def stances() -> pd.DataFrame:
 
 
 def test_columns(sentences: pd.DataFrame, stances: pd.DataFrame) -> None:
-    assert list(sentences) == ["sentence_id", *RESPONSE, "sentence", "label"]
-    assert list(stances) == [*RESPONSE, "text", "stance"]
+    assert list(sentences) == ["sentence_id", *RESPONSE, "sentence", *PASSES, "label"]
+    assert list(stances) == [*RESPONSE, "text", *PASSES, "stance"]
     assert (sentences != "").all(axis=None)
     assert (stances != "").all(axis=None)
 
@@ -55,8 +56,30 @@ def test_files_are_utf8_with_unix_line_ends(name: str) -> None:
 
 
 def test_labels_are_those_of_the_prompts(sentences: pd.DataFrame, stances: pd.DataFrame) -> None:
-    assert set(sentences["label"]) == {"A", "B", "C"}
-    assert set(stances["stance"]) == {"positive", "negative", "neutral", "no_stance"}
+    for column in (*PASSES, "label"):
+        assert set(sentences[column]) == {"A", "B", "C"}
+    for column in (*PASSES, "stance"):
+        assert set(stances[column]) == {"positive", "negative", "neutral", "no_stance"}
+
+
+def test_where_the_passes_agree_that_is_the_label(
+    sentences: pd.DataFrame, stances: pd.DataFrame
+) -> None:
+    for table, column in ((sentences, "label"), (stances, "stance")):
+        agreed = table[table["pass_1"] == table["pass_2"]]
+        assert (agreed[column] == agreed["pass_1"]).all()
+        disputed = table[table["pass_1"] != table["pass_2"]]
+        assert 0 < len(disputed) < 0.15 * len(table)
+
+
+def test_a_fifth_of_the_items_is_held_out(sentences: pd.DataFrame, stances: pd.DataFrame) -> None:
+    items = corpus.load(ROOT / "items.csv")
+    for table in (sentences, stances):
+        split = table.groupby("item_id")["split"].agg(set)
+        assert set(map(frozenset, split)) == {frozenset({"train"}), frozenset({"held_out"})}
+    held_out = items["item_id"].isin(stances.loc[stances["split"] == "held_out", "item_id"])
+    shares = held_out.groupby(items["type"]).mean()
+    assert shares.between(0.15, 0.25).all() and set(shares.index) == TYPES
 
 
 def test_ids_are_unique(sentences: pd.DataFrame, stances: pd.DataFrame) -> None:
@@ -113,7 +136,7 @@ def test_there_are_enough_of_every_kind(sentences: pd.DataFrame, stances: pd.Dat
     for column, values in [("type", TYPES), ("phrasing", PHRASINGS)]:
         assert set(sentences[column]) == values
         counts = stances[column].value_counts()
-        assert counts.max() <= 1.5 * counts.min()
+        assert counts.max() <= 2.5 * counts.min()
         assert set(sentences.groupby(column)["label"].nunique()) == {3}
     cells = stances.groupby(["type", "phrasing"]).size()
     assert len(cells) == 30

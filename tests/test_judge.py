@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esfp import agreement, calls, files, judge, llm_judges, params
+from esfp import agreement, calls, files, judge, llm_judges, params, validation
 from esfp.judge import panel_label, parse_labels, parse_stance
 from esfp.questions import labels_question, stance_question
 
@@ -270,6 +270,7 @@ GOLD = pd.DataFrame(
         "sentence": ["I think it is right.", "Experts report the result.", "Here is a summary."]
         * 4,
         "label": ["B", "A", "C"] * 4,
+        "split": "train",
     }
 )
 NO_ENDPOINT = llm_judges.Asker("", {}, "", "")
@@ -279,44 +280,57 @@ def test_equal_input_gives_equal_bytes(tmp_path):
     judges = [{"name": "w", "kind": "words"}]
     frame = responses(TEXTS)
     for folder in ("one", "two"):
-        labelled = judge.label(judge.split(frame), judges, "unanimous", GOLD, NO_ENDPOINT)
+        trained = judge.train(judges, GOLD, 3)
+        labelled = judge.label(judge.split(frame), judges, "unanimous", trained, NO_ENDPOINT)
         stances = frame[files.KEYS].assign(stance=["positive", None, "neutral"])
         judge.write(tmp_path / folder, ["m"], judges, labelled, stances)
     for name in ("judged/m.parquet", "stances/m.parquet"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     judged = files.read_parquet(tmp_path / "one/judged/m.parquet", files.judged_schema(["w"]))
     assert judged["label"].tolist() == judged["label_w"].tolist()
-    assert judged["label"].tolist()[0] == "B"  # word for word among the sentences learnt from
+    assert judged["label"].notna().all()
 
 
-def test_cross_validation_keeps_items_apart():
+def test_labels_are_out_of_sample():
     # every sentence of an item carries a word of its own, and its label is the item's own too:
     # a judge that had seen the item would be right throughout
     words = [f"zq{i}" for i in range(6)]
     gold = pd.DataFrame(
         {
+            "response_id": "written-1",
             "item_id": np.repeat(words, 4),
+            "split": np.repeat(["train"] * 5 + ["held_out"], 4),
             "sentence": [f"{word} {word} {word}" for word in np.repeat(words, 4)],
             "label": np.repeat(["A", "B", "C", "B", "A", "C"], 4),
         }
     )
-    quality, found = judge.validate_sentence_judges(
-        [{"name": "w", "kind": "words"}], "unanimous", gold, folds=6
-    )
-    assert quality.set_index("judge").loc["w", "kappa"] <= 0
+    judges = [{"name": "w", "kind": "words"}]
+    trained = judge.train(judges, gold, folds=5)
+    quality, found = validation.sentence_judges(judges, "unanimous", gold, trained)
+    quality = quality.set_index(["judge", "part"])
+    assert quality.loc[("w", "all"), "kappa"] <= 0
+    assert quality.loc[("w", "train"), "n"] == 20 and quality.loc[("w", "held_out"), "n"] == 4
     assert (found["label_w"] == found["label_panel"]).all()
+    run = gold.assign(model="m", type="T1", phrasing="P0", sample=0)  # the same in a run
+    labelled = judge.label(run, judges, "unanimous", trained, NO_ENDPOINT)
+    assert (labelled["label"] == found["label_panel"]).all()
 
 
 def test_results_names_and_values(tmp_path):
     frame = responses(TEXTS)
     judges = [{"name": "x", "kind": "words"}, {"name": "y", "kind": "words"}]
-    quality = pd.DataFrame([{"judge": "x", "kappa": 0.5}, {"judge": "panel", "kappa": 0.25}])
+    quality = pd.DataFrame(
+        [("x", "all", 0.5), ("panel", "all", 0.25), ("panel", "held_out", 0.125)],
+        columns=["judge", "part", "kappa"],
+    )
+    stance_quality = pd.DataFrame({"part": ["all", "held_out"], "kappa": [0.75, 0.625]})
     stances = frame[files.KEYS].assign(stance=["positive", None, "neutral"])
     out = judge.results(
-        quality, {"kappa": 0.75}, judge.split_counts(frame), LABELLED, stances, judges
+        quality, stance_quality, judge.split_counts(frame), LABELLED, stances, judges
     )
     assert out["judge.kappa.x"] == 0.5 and out["judge.kappa.panel"] == 0.25
-    assert out["judge.stance.kappa"] == 0.75
+    assert out["judge.kappa.panel.held_out"] == 0.125
+    assert out["judge.stance.kappa"] == 0.75 and out["judge.stance.kappa.held_out"] == 0.625
     assert out["judge.sentences.m"] == 3 and out["judge.fragments.m"] == 2
     assert out["judge.fragment_share.m"] == 0.4
     assert out["judge.agreement_between.m"] == 0.6
@@ -343,10 +357,10 @@ def test_endpoint_labels_and_stances_and_nothing_is_asked_twice(asker, server):
     frame = responses([*TEXTS, TEXTS[0]])
     split = judge.split(frame)
     for _ in range(2):
-        labelled = judge.label(split, [JUDGE], "unanimous", GOLD, asker)
+        labelled = judge.label(split, [JUDGE], "unanimous", {}, asker)
         assert labelled["label_steady"].tolist() == ["B", "A", "A", "B", "A"]
         assert labelled["label"].tolist() == ["B", "A", "A", "B", "A"]
-        stances = judge.stances(frame, pd.Series(), "steady", [JUDGE], (GOLD, GOLD), asker)
+        stances = judge.stances(frame, pd.Series(), "steady", [JUDGE], None, asker)
         assert stances["stance"].tolist() == ["positive", "neutral", "neutral", "positive"]
     # two different responses with sentences, three texts, and one call to try the judge
     assert sorted(server.calls()) == [1] * 6
@@ -366,7 +380,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more(asker, monkeypatch):
 
     monkeypatch.setattr(calls, "complete", reply)
     frame = responses(["The first sentence. The second one.", "Stubborn sentence. And another."])
-    labelled = judge.label(judge.split(frame), [JUDGE], "unanimous", GOLD, asker)
+    labelled = judge.label(judge.split(frame), [JUDGE], "unanimous", {}, asker)
     assert [None if pd.isna(x) else x for x in labelled["label"]] == ["A", "B", None, None]
     assert len(asked) == 4
     assert "it held 1 labels, and there are 2 sentences" in asked[-1].remark
@@ -375,7 +389,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more(asker, monkeypatch):
 
 def test_reuse_takes_answers_over(asker, server, tmp_path, monkeypatch):
     frame = responses(TEXTS)
-    judge.label(judge.split(frame), [JUDGE], "unanimous", GOLD, asker)
+    judge.label(judge.split(frame), [JUDGE], "unanimous", {}, asker)
     (tmp_path / "outputs").mkdir()
     (tmp_path / "outputs" / "first").symlink_to(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -383,7 +397,7 @@ def test_reuse_takes_answers_over(asker, server, tmp_path, monkeypatch):
         str(tmp_path / "second"), asker.providers, asker.judge_prompt, "", reuse=("first",)
     )
     before = sum(server.calls())
-    labelled = judge.label(judge.split(frame), [JUDGE], "unanimous", GOLD, other)
+    labelled = judge.label(judge.split(frame), [JUDGE], "unanimous", {}, other)
     assert labelled["label"].tolist() == ["B", "A", "A"] and sum(server.calls()) == before
     with pytest.raises(files.DataError, match="run 'nothing' has no journal"):
         llm_judges.Asker(

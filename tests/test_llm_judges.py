@@ -7,7 +7,7 @@ import pytest
 
 from esfp import judge, llm_judges, questions, replies
 from esfp.providers import Provider
-from tests.test_judge import GOLD, TEXTS, responses
+from tests.test_judge import TEXTS, responses
 
 PROMPTS = ("You are a linguistic annotation expert.", "You are a stance detection system.")
 
@@ -92,9 +92,7 @@ def test_json_modes(tmp_path, bad, mode, kind):
 def test_what_cannot_be_read_is_missing_and_kept_for_inspection(tmp_path, bad, model):
     frame = responses(TEXTS)
     assert labels(tmp_path, bad, model) == [None] * 3
-    stances = judge.stances(
-        frame, pd.Series(), "big", [named(model)], (GOLD, GOLD), asker(tmp_path, bad)
-    )
+    stances = judge.stances(frame, pd.Series(), "big", [named(model)], None, asker(tmp_path, bad))
     assert stances["stance"].isna().all()  # missing, which is not no_stance
     for kind, number in (("labels", 2), ("stance", 3)):
         kept = json.loads((tmp_path / f"unreadable/{kind}-big.json").read_text())

@@ -31,7 +31,7 @@ def test_any_name_makes_a_file_that_asks_for_just_that(folder, name):
     assert loaded.providers["mine"].base_url == URL
     assert loaded.providers["mine"].key_env == "MY_KEY"
     assert loaded.score.psi_ceiling == mine.CEILING
-    assert {judge.kind for judge in loaded.judge.judges} == {"embedding", "words"}
+    assert {judge.kind for judge in loaded.judge.judges} == {"embedding", "combined"}
 
 
 def test_an_unedited_file_follows_the_command(folder, capsys):

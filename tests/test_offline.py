@@ -1,14 +1,20 @@
 """Offline judges: reference labels checked, items kept apart, the same labels every time."""
 
+from functools import partial
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from esfp import agreement, cues, offline
+from esfp import agreement, cues, offline, stance, validation
 from esfp.files import DataError
 
-SENTENCES = "sentence_id,response_id,item_id,type,phrasing,voice,sentence,label\n"
-STANCES = "response_id,item_id,type,phrasing,voice,text,stance\n"
+KEYS = "response_id,item_id,type,phrasing,voice,split"
+SENTENCES = f"sentence_id,{KEYS},sentence,pass_1,pass_2,label\n"
+STANCES = f"{KEYS},text,pass_1,pass_2,stance\n"
+SENTENCE = "r1-1,r1,T1-01,T1,P0,v,train,None,A,A,A"
+STANCE = "r1,T1-01,T1,P0,v,train,NA,neutral,neutral,neutral"
 
 
 @pytest.fixture
@@ -18,7 +24,7 @@ def gold(tmp_path):
     folder.mkdir()
     (tmp_path / "items.csv").write_text("item_id,text\nT1-01,Peace is good.\n", encoding="utf-8")
 
-    def write(sentence="r1-1,r1,T1-01,T1,P0,v,None,A", stance="r1,T1-01,T1,P0,v,NA,neutral"):
+    def write(sentence=SENTENCE, stance=STANCE):
         (folder / "sentences.csv").write_text(SENTENCES + sentence + "\n", encoding="utf-8")
         (folder / "stances.csv").write_text(STANCES + stance + "\n", encoding="utf-8")
         return folder
@@ -35,9 +41,12 @@ def test_reference_labels_are_text_and_carry_their_claim(gold):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sentence": "r1-1,r1,T1-01,T1,P0,v,It is.,D"}, r"sentences.csv, row 2: label 'D'"),
-        ({"stance": "r1,T1-01,T1,P0,v,It is.,mixed"}, r"stances.csv, row 2: label 'mixed'"),
-        ({"stance": "r1,T9-99,T1,P0,v,It is.,neutral"}, r"row 2: no item 'T9-99'"),
+        ({"sentence": SENTENCE.replace("A,A,A", "A,A,D")}, r"sentences.csv, row 2: label 'D'"),
+        ({"sentence": SENTENCE.replace("A,A,A", "A,,A")}, r"row 2: pass_2 '' is none of A"),
+        ({"sentence": SENTENCE.replace("train", "test")}, r"row 2: split 'test'"),
+        ({"sentence": SENTENCE.replace("train", "held_out")}, r"item 'T1-01' is both in split"),
+        ({"stance": STANCE.replace("neutral,neutral", "mixed,neutral")}, r"pass_1 'mixed'"),
+        ({"stance": STANCE.replace("T1-01", "T9-99")}, r"row 2: no item 'T9-99'"),
     ],
 )
 def test_wrong_reference_labels_are_named(gold, change, message):
@@ -83,15 +92,64 @@ def test_a_cue_counts_at_most_three_times():
     assert found["question"] == 3
 
 
+def test_frames_keep_function_words_and_endings():
+    assert cues.frames("It is, surely, true") == [
+        *["^", "it", "is", ",", "*ly", ",", "*ue", "$"],
+        *["^ it", "it is", "is ,", ", *ly", "*ly ,", ", *ue", "*ue $"],
+        *["^ it is", "it is ,", "is , *ly", ", *ly ,", "*ly , *ue", ", *ue $"],
+        *["^ it is ,", "it is , *ly", "is , *ly ,", ", *ly , *ue", "*ly , *ue $"],
+    ]
+
+
 def test_unknown_kind():
     with pytest.raises(ValueError, match="unknown kind"):
         offline.sentence_judge("oracle")
 
 
+GOLD = pd.DataFrame(
+    {
+        "item_id": [f"T{i % 2}-{i:02d}" for i in range(7)],
+        "split": ["train"] * 6 + ["held_out"],
+        "sentence": ["I think so.", "They say so.", "Here it is."] * 2 + ["I say so."],
+        "label": ["B", "A", "C"] * 2 + ["B"],
+    }
+)
+
+
+def test_items_are_dealt_by_name_and_held_out_ones_are_not():
+    fold = offline.deal(GOLD, 3)
+    assert fold == {"T0-00": 0, "T0-02": 1, "T0-04": 2, "T1-01": 0, "T1-03": 1, "T1-05": 2}
+    assert offline.deal(pd.concat([GOLD.iloc[::-1], GOLD.iloc[:3]]), 3) == fold
+    assert offline.members(fold, 1) == ["T0-02", "T1-03"]
+
+
 def test_more_folds_than_items():
-    gold = pd.DataFrame({"item_id": ["a", "b"], "sentence": ["x", "y"], "label": ["A", "B"]})
-    with pytest.raises(DataError, match="3 folds need as many items .* there are 2"):
-        offline.cross_validate("words", gold, 3)
+    with pytest.raises(DataError, match="7 folds need as many items .* there are 6"):
+        offline.train(GOLD, 7, partial(offline.sentence_judge, "words"))
+
+
+class Remembers:
+    """A judge that takes down what it is trained on."""
+
+    classes_ = offline.LABELS
+
+    def fit(self, texts, labels):
+        self.seen = set(texts)
+        return self
+
+    def predict_proba(self, texts):
+        return np.array([[0, 0, 1] if text in self.seen else [1, 0, 0] for text in texts], float)
+
+
+def test_nothing_is_labelled_by_a_judge_that_saw_its_item():
+    gold = GOLD.assign(sentence=GOLD["item_id"])
+    judges = offline.train(gold, 3, Remembers)
+    held_out = set(gold.loc[gold["split"] == "held_out", "sentence"])
+    assert not any(judge.seen & held_out for judge in judges.judges)
+    assert judges.judges[-1].seen == set(gold["sentence"]) - held_out
+    assert [len(judge.seen) for judge in judges.judges] == [4, 4, 4, 6]
+    assert judges.predict(gold["item_id"], gold["sentence"]) == ["A"] * 7
+    assert judges.predict(["T9-99"] * 7, gold["sentence"]) == ["C"] * 6 + ["A"]  # not in the gold
 
 
 @pytest.fixture(scope="module")
@@ -102,31 +160,88 @@ def some_gold():
     return tuple(frame[frame["item_id"].isin(items)] for frame in (sentences, stances))
 
 
+def labels(kind, gold, asked):
+    judges = offline.train(gold, 4, partial(offline.sentence_judge, kind))
+    return pd.Series(judges.predict(asked["item_id"], asked["sentence"]), index=asked.index)
+
+
 @pytest.mark.parametrize("kind", offline.KINDS)
 def test_judges_learn_the_labels_and_repeat_themselves(kind, some_gold):
     sentences, _ = some_gold
-    found = offline.cross_validate(kind, sentences, 4)
-    assert agreement.cohen_kappa(sentences["label"], found) > 0.35
-    assert found.index.equals(sentences.index)
-    assert (offline.cross_validate(kind, sentences, 4) == found).all()
+    found = labels(kind, sentences, sentences)
+    assert agreement.cohen_kappa(sentences["label"], found) > 0.45
+    assert (labels(kind, sentences, sentences) == found).all()
 
 
 def test_judges_are_of_different_kinds(some_gold):
     sentences, _ = some_gold
-    first, second = (offline.cross_validate(kind, sentences, 4) for kind in offline.KINDS)
-    assert 0.2 < agreement.cohen_kappa(first, second) < 0.9
+    found = [labels(kind, sentences, sentences) for kind in offline.KINDS]
+    for first, second in combinations(found, 2):
+        assert 0.2 < agreement.cohen_kappa(first, second) < 0.95
+
+
+@pytest.mark.parametrize("kind", offline.KINDS)
+def test_a_planted_sentence_changes_no_label_of_its_item(kind, some_gold):
+    sentences, _ = some_gold
+    known = sentences[sentences["split"] == "train"]
+    mine = sentences["item_id"] == known["item_id"].iloc[0]
+    planted = known[mine[known.index]].assign(label="B")
+    more = pd.concat([sentences, *[planted] * 20], ignore_index=True)
+    before, after = (labels(kind, gold, sentences) for gold in (sentences, more))
+    assert (before[mine] == after[mine]).all()
+    assert (before != after).any()  # it is learnt from for the others
+
+
+def test_a_held_out_item_changes_no_label(some_gold):
+    sentences, _ = some_gold
+    flipped = sentences.assign(label=sentences["label"].mask(sentences["split"] == "held_out", "B"))
+    before, after = (labels("words", gold, sentences) for gold in (sentences, flipped))
+    assert (before == after).all()
+
+
+def stances_of(gold, asked):
+    judge = stance.train(gold, 3)
+    found = judge.predict(asked["item_id"], asked["text"], asked["claim"])
+    return pd.Series(found, index=asked.index)
 
 
 def test_stance_judge_learns_and_repeats_itself(some_gold):
+    _, stances = some_gold
+    found = stances_of(some_gold, stances)
+    assert set(found) <= set(offline.STANCES)
+    assert agreement.cohen_kappa(stances["stance"], found) > 0.15
+    assert (stances_of(some_gold, stances) == found).all()
+    assert stance.train(some_gold, 3).predict([], [], []) == []
+
+
+def test_a_planted_item_changes_no_stance_of_its_own(some_gold):
     sentences, stances = some_gold
-    found = offline.cross_validate_stance(stances, sentences, 4)
-    assert set(found) <= set(offline.STANCES) and found.index.equals(stances.index)
-    assert agreement.cohen_kappa(stances["stance"], found) > 0.1
-    judge = offline.StanceJudge().fit(stances, sentences)
-    pairs = [("I agree. The claim is right, in my view.", "Peace is good."), ("Yes.", "It is so.")]
-    assert judge.predict(pairs) == offline.StanceJudge().fit(stances, sentences).predict(pairs)
-    assert judge.predict([]) == []
+    item = stances.loc[stances["split"] == "train", "item_id"].iloc[0]
+    mine = stances["item_id"] == item
+    planted = (
+        sentences.assign(label=sentences["label"].mask(sentences["item_id"] == item, "C")),
+        stances.assign(stance=stances["stance"].mask(mine, "negative")),
+    )
+    before, after = (stances_of(gold, stances) for gold in (some_gold, planted))
+    assert (before[mine] == after[mine]).all()
 
 
 def test_no_sentences_no_labels(some_gold):
-    assert offline.predict(offline.train("words", some_gold[0]), []) == []
+    assert labels("words", some_gold[0], some_gold[0].iloc[:0]).tolist() == []
+
+
+def test_probabilities_of_language_models_are_compared_where_there_are_any(tmp_path, some_gold):
+    sentences, _ = some_gold
+    known = sentences.iloc[:50]
+    right = pd.get_dummies(known["label"]).reindex(columns=offline.LABELS).astype(float)
+    path = tmp_path / "llm.csv"
+    right.assign(sentence_id=known["sentence_id"], judge="big").to_csv(path, index=False)
+    trained = {name: offline.train(sentences, 3, Remembers) for name in validation.candidates()}
+    table = validation.compare(sentences, 3, trained, path)
+    big = table[table["judge"] == "big"].set_index("part")
+    assert big.loc["all", "n"] == 50 and big.loc["all", "kappa"] == 1
+    wide = validation.wide(table, ["train", "held_out"])
+    assert list(wide.index)[-1] == "big" and ("train", "kappa") in wide
+    path.write_text("sentence_id,judge,A,B\n")
+    with pytest.raises(DataError, match="column 'C' is missing"):
+        validation.compare(sentences, 3, trained, path)

@@ -42,7 +42,7 @@ def scored(path) -> tuple[pd.DataFrame, pd.DataFrame]:
     prompts = [corpus.load_prompt(values[name]) for name in ("judge_prompt", "stance_prompt")]
     asker = llm_judges.Asker(run_dir, values["providers"], *prompts)
     judges = values["judges"]
-    labelled = judge.label(judge.split(responses), judges, "unanimous", None, asker)
+    labelled = judge.label(judge.split(responses), judges, "unanimous", {}, asker)
     stances = judge.stances(responses, None, values["stance_judge"], judges, None, asker)
     judge.write(run_dir, names, judges, labelled, stances)
     embed.write(run_dir, embed.embed_responses(responses), names)

@@ -206,7 +206,7 @@ def judged(loaded):
     asker = llm_judges.Asker("outputs/run", values["providers"], *prompts, folded=folded)
     judges = [one for one in values["judges"] if one["kind"] == "llm"]
     if judges:
-        labelled = judge.label(sentences, judges, "unanimous", None, asker)
+        labelled = judge.label(sentences, judges, "unanimous", {}, asker)
         assert labelled["label"].notna().all()
     if values["stance_judge"] != "offline":
         asked = values["stance_judge"], judges, None, asker, values["stance_phrasings"]

@@ -7,7 +7,7 @@ import pytest
 
 from esfp import judge, llm_judges, params, questions
 from esfp.providers import Provider
-from tests.test_judge import GOLD, TEXTS, responses
+from tests.test_judge import TEXTS, responses
 
 PROMPTS = ("You are a linguistic annotation expert.", "You are a stance detection system.")
 
@@ -27,9 +27,9 @@ def fold(tmp_path, bad, model, phrasings=("P0", "P1")):
     sentences = judge.split(frame)
     folded = questions.fold("big", frame[frame["phrasing"].isin(phrasings)], sentences)
     asker = llm_judges.Asker(str(tmp_path), {"test": provider}, *PROMPTS, folded=folded)
-    labelled = judge.label(sentences, [big], "unanimous", GOLD, asker)
+    labelled = judge.label(sentences, [big], "unanimous", {}, asker)
     after_labels = len(asked(bad))
-    stances = judge.stances(frame, pd.Series(), "big", [big], (GOLD, GOLD), asker, phrasings)
+    stances = judge.stances(frame, pd.Series(), "big", [big], None, asker, phrasings)
     stances = [None if pd.isna(stance) else stance for stance in stances["stance"]]
     return labelled["label"].tolist(), stances, after_labels
 

@@ -44,7 +44,7 @@ def test_labels_and_stances_in_one_call_are_counted_once(tmp_path, bad):
     one = asker(tmp_path, bad)
     one = type(one)(one.run_dir, one.providers, one.judge_prompt, one.stance_prompt, (), folded)
     one.labels(split, named("ok"))
-    judge.stances(frame, pd.Series(), "big", [named("ok")], (GOLD, GOLD), one)
+    judge.stances(frame, pd.Series(), "big", [named("ok")], None, one)
     table = closing(one).set_index("task")
     assert table["responses"].to_dict() == {"labels": 2, "stances": 3}
     assert table["calls"].to_dict() == {"labels": 2, "stances": 1}  # one response has no sentence
@@ -55,7 +55,9 @@ def test_labels_and_stances_in_one_call_are_counted_once(tmp_path, bad):
 def test_offline_judges_say_what_they_labelled_and_how_long_it_took(tmp_path, bad):
     one = asker(tmp_path, bad)
     frame = responses(TEXTS)
-    judge.label(judge.split(frame), [{"name": "w", "kind": "words"}], "unanimous", GOLD, one)
+    judges = [{"name": "w", "kind": "words"}]
+    trained = judge.train(judges, GOLD, 3)
+    judge.label(judge.split(frame), judges, "unanimous", trained, one)
     row = closing(one).iloc[0]
     assert (row["responses"], row["answered"], row["sentences"]) == (2, 2, 3)
     assert 0 < row["minutes"] < 1 and "calls" not in row
