@@ -70,10 +70,10 @@ def confusions(labelled: pd.DataFrame, first: str, second: str):
     phrasings = ["all", *sorted(set(labelled["phrasing"]))]
     pairs = list(zip_longest(types, phrasings))
     figure, axes = style.new(
-        2.6, nrows=2, ncols=len(pairs), sharex=True, sharey=True, squeeze=False
+        2.8, nrows=2, ncols=len(pairs), sharex=True, sharey=True, squeeze=False
     )
-    for column, pair in zip(axes.T, pairs, strict=True):
-        for axis, part in zip(column, pair, strict=True):
+    for stacked, pair in zip(axes.T, pairs, strict=True):
+        for axis, part in zip(stacked, pair, strict=True):
             if part is None:
                 axis.axis("off")
                 continue
@@ -81,12 +81,16 @@ def confusions(labelled: pd.DataFrame, first: str, second: str):
             table = pd.crosstab(rows[f"label_{first}"], rows[f"label_{second}"])
             table = table.reindex(index=LABELS, columns=LABELS, fill_value=0)
             share = 100 * table / max(1, table.to_numpy().sum())
-            sns.heatmap(
-                share, ax=axis, vmin=0, vmax=100, cmap="Blues", cbar=False, square=True,
-                annot=True, fmt=".0f", annot_kws={"fontsize": style.SMALL}, linewidths=1,
-            )  # fmt: skip
-            axis.set(title=part, xlabel="", ylabel="")
-            axis.tick_params(length=0, rotation=0)
+            # not seaborn's heatmap, which lays the whole figure out anew at each call
+            axis.imshow(share, vmin=0, vmax=100, cmap="Blues")
+            for (row, column), value in np.ndenumerate(share.to_numpy()):
+                ink = "white" if value > 60 else style.INK
+                look = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
+                axis.text(column, row, f"{value:.0f}", **look)
+            axis.set(title=part)
+            axis.set_xticks(range(len(LABELS)), LABELS)
+            axis.set_yticks(range(len(LABELS)), LABELS)
+            axis.tick_params(length=0)
     figure.supxlabel(f"label of {style.elide(second)}", fontsize=8)
     figure.supylabel(f"label of {style.elide(first)}", fontsize=8)
     return figure

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 
 def one_hot(codes: np.ndarray, q: int) -> np.ndarray:
@@ -38,7 +39,7 @@ def resample(
     drawn : array, shape (draws, …)
         NaN throughout with fewer than two groups.
     """
-    names, group = np.unique(list(groups), return_inverse=True)
+    group, names = pd.factorize(pd.Series(groups), sort=True)
     sums = np.zeros((len(names), *terms.shape[1:]))
     np.add.at(sums, group, terms)
     if len(names) < 2:
