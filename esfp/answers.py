@@ -48,6 +48,10 @@ def _separate_trace(message: dict[str, Any]) -> str:
     return ""
 
 
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _count(usage: Any, key: str) -> int | None:
     value = usage.get(key) if isinstance(usage, dict) else None
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -76,7 +80,8 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
     -------
     dict
         text, trace, status (ok, refused, empty, truncated, blocked, error), finish_reason,
-        served_model, prompt_tokens, completion_tokens, error.
+        served_model, fingerprint (of the endpoint's build, where it names one), prompt_tokens,
+        completion_tokens, error.
     """
     prompt_tokens, completion_tokens = tokens(raw)
     out: dict[str, Any] = {
@@ -84,7 +89,8 @@ def read_answer(raw: dict[str, Any]) -> dict[str, Any]:
         "trace": None,
         "status": "error",
         "finish_reason": None,
-        "served_model": raw.get("model"),
+        "served_model": _name(raw.get("model")),
+        "fingerprint": _name(raw.get("system_fingerprint")),
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "error": None,

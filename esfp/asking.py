@@ -13,7 +13,7 @@ import random
 import time
 from typing import Any
 
-from esfp import answers, failures, progress
+from esfp import answers, failures, local_models, progress
 from esfp.failures import Failure
 from esfp.journal import Asked, Recorder
 from esfp.pace import Pace
@@ -131,6 +131,8 @@ class Run:
         asked = Asked(request.sha, time.time())
         try:
             raw = await self.answer(request, first, asked)
+            if self.provider.embedded:  # llama.cpp's own is 'unknown' in this build
+                raw["system_fingerprint"] = local_models.engine()
         except (Failure, Stop) as failure:
             asked.seconds, asked.error = time.time() - asked.started_at, str(failure)
             self.recorder.put(asked)

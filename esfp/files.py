@@ -46,6 +46,7 @@ RESPONSES = pa.schema(
         ("violations", pa.list_(pa.string())),
         ("request_sha", pa.string()),
         ("served_model", pa.string()),
+        ("fingerprint", pa.string()),
         ("prompt_tokens", pa.int64()),
         ("completion_tokens", pa.int64()),
         ("created_at", pa.string()),

@@ -77,6 +77,7 @@ def _keep_recorded(journal: calls.Journal, folder: Path) -> list[str]:
                 message = {key: row["text"], "reasoning_content": row["trace"]}
                 raw = {
                     "model": row["served_model"],
+                    "system_fingerprint": row["fingerprint"],
                     "choices": [{"message": message, "finish_reason": row["finish_reason"]}],
                     "error": row["error"],
                     "usage": {name: row[name] for name in ("prompt_tokens", "completion_tokens")},
@@ -328,7 +329,9 @@ def provenance(
             "endpoint": calls.identity(provider),
             "requested_model": candidate.model or candidate.name,
             "served_models": sorted(rows["served_model"].dropna().unique()),
+            "fingerprints": sorted(rows["fingerprint"].dropna().unique()),
             "package": _package(weights) if weights else None,
+            "chat_template": provider.embedded.chat_template if provider.embedded else None,
             "decoding": provider.decoding | candidate.decoding,
             "first_answer": rows["created_at"].dropna().min(),
             "last_answer": rows["created_at"].dropna().max(),

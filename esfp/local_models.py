@@ -114,6 +114,11 @@ def weights_path(weights: Weights) -> Path:
     return path
 
 
+def engine() -> str:
+    """What runs embedded weights, with its version; an answer's fingerprint."""
+    return f"xllamacpp {importlib.metadata.version('xllamacpp')}"
+
+
 @contextlib.contextmanager
 def serve(embedded: Embedded) -> Iterator[str]:
     """llama.cpp's OpenAI-compatible server in this process, on a free loopback port.
@@ -138,6 +143,8 @@ def serve(embedded: Embedded) -> Iterator[str]:
     settings.n_ctx = embedded.slots * embedded.context
     settings.cpuparams.n_threads = embedded.threads
     settings.cpuparams_batch.n_threads = embedded.threads
+    if embedded.chat_template is not None:
+        settings.chat_template = embedded.chat_template
     server = xllamacpp.Server(settings)
     try:
         yield f"{server.listening_address}/v1"

@@ -49,12 +49,17 @@ class Weights(Strict):
 
 
 class Embedded(Strict):
-    """A GGUF model served in this process by llama.cpp."""
+    """A GGUF model served in this process by llama.cpp.
+
+    `chat_template` (Jinja, over `messages`) stands in for the one in the weights file, and is part
+    of what identifies a request. A model that was never tuned on chats has none of its own.
+    """
 
     weights: Weights
     slots: Annotated[int, Field(ge=1)] = 8
     threads: Annotated[int, Field(ge=1)] = 2
     context: Annotated[int, Field(ge=256)] = 1280  # tokens a slot: prompt and answer
+    chat_template: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Provider(Strict):

@@ -15,7 +15,7 @@ from esfp.providers import Provider
 class Request:
     """One single-turn chat call.
 
-    `endpoint` is the identity of what answers: the base_url, or `sha256:…` of embedded weights.
+    `endpoint` is the identity of what answers: see `identity`.
     `decoding` holds the sampling parameters and, for judges, the response format. `remark` is sent
     below the last message and identifies nothing: it says in a parser's words why an earlier answer
     was no use, and another parser's words are no reason to ask again. What sets such a request
@@ -70,9 +70,14 @@ _FIELDS = [field.name for field in dataclasses.fields(Request) if field.name != 
 
 
 def identity(provider: Provider) -> str:
-    """What answers at this provider: embedded weights by their sha256, an endpoint by its URL."""
+    """What answers at this provider: an endpoint by its URL, embedded weights by their sha256.
+
+    A chat template of the params file's adds its own sha256.
+    """
     if provider.embedded is not None:
-        return f"sha256:{provider.embedded.weights.sha256}"
+        weights, template = provider.embedded.weights, provider.embedded.chat_template
+        added = "" if template is None else hashlib.sha256(template.encode()).hexdigest()
+        return f"sha256:{weights.sha256}" + (f"+template:{added}" if added else "")
     return str(provider.base_url).rstrip("/")
 
 

@@ -89,3 +89,21 @@ def test_the_embedded_model_answers_through_the_client(tmp_path):
     assert answer["status"] == "ok"
     assert len(answer["text"].split()) > 2
     assert answer["served_model"] == "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert answer["fingerprint"] == local_models.engine()
+
+
+def test_a_chat_template_of_the_params_reaches_the_model_and_sets_the_request_apart(tmp_path):
+    template = "{% for m in messages %}Say 'blue' and nothing else.{% endfor %}"
+    templated = PROVIDER.embedded.model_copy(update={"chat_template": template})
+    provider = PROVIDER.model_copy(update={"embedded": templated})
+    identities = [calls.identity(each) for each in (PROVIDER, provider)]
+    assert identities[1].startswith(f"{identities[0]}+template:")
+    asked = [
+        calls.build(provider, "SmolLM2-135M-Instruct", "s", "u" * n, {"max_tokens": 4})
+        for n in (1, 300)
+    ]
+    with calls.Journal(tmp_path / "journal.sqlite") as journal:
+        assert calls.complete(asked, provider, journal) == {}
+        found = journal.answers([request.sha for request in asked])
+    tokens = {raw["usage"]["prompt_tokens"] for raw, _ in found.values()}
+    assert len(tokens) == 1  # the template leaves out what the messages say
