@@ -175,8 +175,9 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
-    preflight questions replies stance style tally usage validation
+modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients corpus cues \
+    encoder human llm_judges offline powered preflight questions replies self_preference stance \
+    style tally usage validation
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))

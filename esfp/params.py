@@ -196,7 +196,8 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage == "generate":
         # the judges are tried before the first call is paid, so that a mistake shows at once
         out["judges"] = [
-            judge | {"place": f"judge.judges.{number}"}
+            {key: value for key, value in judge.items() if key != "vendor"}
+            | {"place": f"judge.judges.{number}"}
             for number, judge in enumerate(whole["judge"]["judges"])
             if judge["kind"] == "llm"
         ]

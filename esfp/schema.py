@@ -38,6 +38,7 @@ class LLMJudge(Strict):
 
     name: JudgeName
     kind: Literal["llm"]
+    vendor: str = ""  # as a candidate's, so that what a judge does on its own vendor's can be seen
     provider: str
     model: str
     decoding: dict[str, Any] = {}

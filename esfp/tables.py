@@ -160,7 +160,14 @@ def used_models(generate: dict, judge: dict, embed: dict) -> pd.DataFrame:
             if offline
             else endpoint(one, judge["providers"])
         )
-        rows.append(("", one["name"], source, "judge, offline" if offline else "judge, LLM"))
+        rows.append(
+            (
+                one.get("vendor", ""),
+                one["name"],
+                source,
+                "judge, offline" if offline else "judge, LLM",
+            )
+        )
     rows.append(("", "all-MiniLM-L6-v2", embed["package"] or embed["path"], "embedding (PSI)"))
     return pd.DataFrame(rows, columns=["vendor", "model", "endpoint", "type"])
 
