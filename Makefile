@@ -175,7 +175,7 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) $(calling) judge agreement corpus cues encoder human llm_judges offline \
+modules_judge := $(every) $(calling) judge agreement corpus cues encoder gold human llm_judges offline \
     preflight questions replies stance style tally usage validation
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
