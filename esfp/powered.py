@@ -38,6 +38,7 @@ def correct(
     models: list[str],
     phrasings: list[str],
     items: pd.DataFrame,
+    label: str = "label",
     level: float = 0.95,
 ) -> pd.DataFrame:
     """`contrast` of each model, from a run's labelled sentences and the reference labels of them.
@@ -47,11 +48,13 @@ def correct(
     Parameters
     ----------
     labelled
-        Sentences with the response keys, `sentence` and the panel's `label`.
+        Sentences with the response keys, `sentence` and the column `label`.
     phrasings
         De-subjectified, subjectified.
     items
         item_id and type of all items that were asked.
+    label
+        The labels to correct: the panel's, or one judge's column.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def correct(
         known = mine["reference"].notna().groupby(mine["item_id"]).all()
         tables[name] = contrast(
             densities(mine, "reference", phrasings, list(known.index[known])),
-            densities(mine, "label", phrasings, list(types.index)),
+            densities(mine, label, phrasings, list(types.index)),
             types,
             level,
         )
@@ -210,7 +213,7 @@ def contrast(
             "n": int(known.sum()),
             "items": len(judged),
         }
-    return pd.DataFrame(rows).T
+    return pd.DataFrame(rows).T.astype({"n": int, "items": int})
 
 
 def attach(labelled: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
