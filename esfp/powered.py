@@ -43,7 +43,9 @@ def correct(
 ) -> pd.DataFrame:
     """`contrast` of each model, from a run's labelled sentences and the reference labels of them.
 
-    An item has a reference where every sentence of its responses under both phrasings has one.
+    An item has a reference where every sentence of its responses under both phrasings has one. An
+    item without any sentence, never asked or never answered, is left out: it would pass for one
+    that was judged and has neither report nor stance.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ def correct(
     phrasings
         De-subjectified, subjectified.
     items
-        item_id and type of all items that were asked.
+        item_id and type of the corpus.
     label
         The labels to correct: the panel's, or one judge's column.
 
@@ -68,9 +70,10 @@ def correct(
     for name in models:
         mine = labelled[labelled["model"] == name]
         known = mine["reference"].notna().groupby(mine["item_id"]).all()
+        asked = types.index[types.index.isin(known.index)]
         tables[name] = contrast(
             densities(mine, "reference", phrasings, list(known.index[known])),
-            densities(mine, label, phrasings, list(types.index)),
+            densities(mine, label, phrasings, list(asked)),
             types,
             level,
         )
@@ -96,23 +99,26 @@ def mean(reference, judged, strata=None, level: float = 0.95) -> Estimate:
     -------
     Estimate
         With an interval from Student's t, whose degrees of freedom are Satterthwaite's (1946) for
-        a sum of variances; NaN throughout where fewer than two items of a stratum have a reference.
+        a sum of variances; NaN throughout where fewer than two items of a stratum have a
+        reference, or there are no items.
     """
     reference, judged = np.asarray(reference, float), np.asarray(judged, float)
     strata = np.zeros(len(judged)) if strata is None else np.asarray(strata)
-    parts = []
-    shared = spread = 0.0
+    nothing = Estimate(np.nan, np.nan, np.nan, np.nan)
+    parts, shared, spread = [], 0.0, 0.0
     for stratum in np.unique(strata):
         inside = strata == stratum
         known = inside & ~np.isnan(reference)
         n, others, weight = known.sum(), (inside & ~known).sum(), inside.mean()
         if n < FEWEST:
-            return Estimate(np.nan, np.nan, np.nan, np.nan)
+            return nothing
         variance = judged[inside].var(ddof=1)
         if others:
             shared += weight**2 * np.cov(reference[known], judged[known])[0, 1] / n
             spread += weight**2 * variance * (1 / n + 1 / others)
         parts.append((weight, reference[known], judged[known], judged[inside & ~known], variance))
+    if not parts:
+        return nothing
     tuning = float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
     value, variances, freedoms = 0.0, [], []
     for weight, truth, guess, rest, variance in parts:

@@ -179,12 +179,17 @@ def test_a_run_is_corrected_by_the_reference_labels_of_its_own_sentences():
     )
     gold = gold[gold["item_id"].isin(["i0", "i1", "i2", "i3"])]
     gold = gold[gold["sentence"] != "sentence 3 P1 0."]  # one item lacks a sentence's label
-    items = pd.DataFrame({"item_id": [f"i{item}" for item in range(13)], "type": "T1"})
+    items = pd.DataFrame({"item_id": [f"i{item}" for item in range(12)], "type": "T1"})
     table = powered.correct(labelled, gold, ["m"], ["P1", "P2"], items).set_index("quantity")
     delta = table.loc["delta_scd"]
-    assert delta["n"] == 3 and delta["items"] == 13
+    assert delta["n"] == 3 and delta["items"] == 12
     assert delta["uncorrected"] == pytest.approx(1 / 3)
     assert delta["corrected"] == pytest.approx(1.0)
+    # an item that was not asked is no item without stance; a model that was not asked has nothing
+    items = pd.concat([items, items.assign(item_id="more " + items["item_id"])])
+    both = powered.correct(labelled, gold, ["m", "n"], ["P1", "P2"], items).set_index("model")
+    pd.testing.assert_frame_equal(both.loc["m"].set_index("quantity"), table.drop(columns="model"))
+    assert both.loc["n", ["uncorrected", "corrected"]].isna().all(axis=None)
     # a run with other words of the same model has no reference
     other = labelled.assign(sentence=labelled["sentence"] + " Else.")
     assert (powered.correct(other, gold, ["m"], ["P1", "P2"], items)["n"] == 0).all()
