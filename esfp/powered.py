@@ -277,3 +277,20 @@ def densities(
     scd = counted[label].eq("B").groupby([counted[key] for key in files.KEYS]).mean()
     wide = scd.groupby(["item_id", "phrasing"]).mean().unstack("phrasing")
     return wide.reindex(index=items, columns=phrasings).set_axis(ARMS, axis=1)
+
+
+def numbers(corrected: pd.DataFrame) -> dict[str, float]:
+    """The estimates of `correct` by name, for results/score.json.
+
+    `score.<kind>.<quantity>.<model>`, with _low and _high; kind is uncorrected, labelled or
+    corrected. `score.corrected.n.<model>` is the number of items with a reference.
+    """
+    found = {}
+    for row in corrected.to_dict("records"):
+        model, quantity = row["model"], row["quantity"]
+        for kind in ("uncorrected", "labelled", "corrected"):
+            for end in ("", "_low", "_high"):
+                found[f"score.{kind}.{quantity}{end}.{model}"] = row[f"{kind}{end}"]
+        found[f"score.corrected.tuning_{quantity}.{model}"] = row["tuning"]
+        found[f"score.corrected.n.{model}"] = row["n"]
+    return found
