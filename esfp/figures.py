@@ -292,12 +292,13 @@ def fig8_judges(judges: pd.DataFrame, order: list[str]):
             "low": judges["delta_scd_low"],
             "high": judges["delta_scd_high"],
         }
-    )
+    ).dropna(subset="value")
     kinds = table["estimate"].nunique()
     figure, axes = style.new(1.0 + 0.16 * kinds * len(order))
     style.estimates(axes, table, order)
     axes.set_xlabel(r"$\delta$SCD ($-$1 to 1) with 95% interval")
     axes.grid(axis="x", color=style.PALE)
-    figure.legend(loc="outside lower center", ncols=min(kinds, 4), frameon=False)
+    if kinds:
+        figure.legend(loc="outside lower center", ncols=min(kinds, 4), frameon=False)
     sns.despine(figure, left=True)
     return figure

@@ -300,6 +300,7 @@ def test_items_figure_of_few_or_equal_items(values):
     style.settle(figures.fig6_items(items, ["m"]))
     empty = scores_of(["m"]).assign(**dict.fromkeys(figures.SUBMETRICS, np.nan))
     style.settle(figures.fig7_decomposition(empty))
+    style.settle(figures.fig8_judges(judges_of(["m"]).assign(delta_scd=np.nan), ["m"]))
 
 
 def test_judges_figure_shows_one_interval_a_model_and_kind_of_labels():
