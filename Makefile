@@ -104,7 +104,8 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
-	  -o -name 'correlations.csv' -o -name 'recomputed.csv' \) -delete
+	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
+	  \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -176,7 +177,7 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
 	@$(RUN) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients corpus cues \
-    encoder human llm_judges offline powered preflight questions replies self_preference stance \
+    encoder gold human llm_judges offline powered preflight questions replies self_preference stance \
     style tally usage validation
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
@@ -189,7 +190,8 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution corpus coverage equations published rankings
+modules_score := $(every) score attribution corpus coverage equations gold powered published \
+    rankings replies style text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))

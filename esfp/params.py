@@ -213,6 +213,8 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
         whole["judge"]["stance_phrasings"] = params.stance_phrasings()
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
+    if stage == "score":
+        out["gold"] = (whole["judge"] or {}).get("gold")
     if stage in ("bootstrap", "figures"):
         out["score"] = whole["score"]
     if stage != "generate":
@@ -230,6 +232,7 @@ def inputs(params: Params) -> dict[str, list[str]]:
     if params.generate and params.judge:
         reads["generate"].append(params.generate.system_prompt)
         gold = [f"{params.judge.gold}/{name}.csv" for name in ("sentences", "stances")]
+        reads["score"].append(gold[0])
         gold += sorted(map(str, Path(params.judge.gold).glob("human_*.csv")))
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:

@@ -1,4 +1,4 @@
-"""The paper's seven tables: which columns of a run's results they show, and under what heading."""
+"""The paper's tables: which columns of a run's results they show, and under what heading."""
 
 from __future__ import annotations
 
@@ -250,5 +250,33 @@ def quantities(scores: pd.DataFrame) -> Table:
             Column("boot. mean", "boot_mean", three),
             Column("boot. sd", "boot_sd", three),
             Column("coverage", "coverage", three, optional=True),
+        ],
+    )
+
+
+def judges(frame: pd.DataFrame) -> Table:
+    """Table 8: score and rank under the panel, each judge alone, and the correction.
+
+    Parameters
+    ----------
+    frame
+        As `esfp.rankings.by_labels` returns it.
+    """
+    names = {"panel": "panel", "corrected": "panel, corrected"}
+
+    def named(labels: str) -> Cell:
+        return (names.get(labels, f"{labels} alone"),)
+
+    return Table(
+        frame,
+        [
+            Column("Labels", "labels", named, "l"),
+            Column("Model", "model", text, "l"),
+            Column(r"$\delta\mathrm{SCD}$", "delta_scd", three),
+            Column("95% interval", ("delta_scd_low", "delta_scd_high"), interval, "l"),
+            Column(r"CPC $\kappa$", "cpc_kappa", three),
+            Column("ESFP", "esfp", three),
+            Column("rank", "rank", integer),
+            Column(r"$\tau_{b}$", "tau", three, optional=True),
         ],
     )
