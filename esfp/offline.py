@@ -155,6 +155,16 @@ def side_by_side(*parts: tuple[object, float]) -> FeatureUnion:
     return union.set_params(transformer_weights=dict(zip(names, weights, strict=True)))
 
 
+def counted_parts() -> tuple[tuple[object, float], ...]:
+    """Words, frames and cues, with their weights."""
+    return (words(), 1), (frame_counts(), 1), (cues(), 0.1)
+
+
+def combined_parts() -> tuple[tuple[object, float], ...]:
+    """What the judge 'combined' reads: the vectors of the middle layer, and what is counted."""
+    return (vectors(MIDDLE), 0.05), *counted_parts()
+
+
 def sentence_judge(kind: str) -> Pipeline:
     """An untrained judge of sentences: texts in, labels A, B, C out.
 
@@ -164,13 +174,12 @@ def sentence_judge(kind: str) -> Pipeline:
     weights keep a few dozen cues from being drowned by 384 components, and either from drowning
     the words.
     """
-    counted = (words(), 1), (frame_counts(), 1), (cues(), 0.1)
     if kind == "embedding":
         return make_pipeline(side_by_side((vectors(MIDDLE), 1), (cues(), 2)), kernel())
     if kind == "words":
-        return make_pipeline(side_by_side(*counted), linear())
+        return make_pipeline(side_by_side(*counted_parts()), linear())
     if kind == "combined":
-        return make_pipeline(side_by_side((vectors(MIDDLE), 0.05), *counted), linear())
+        return make_pipeline(side_by_side(*combined_parts()), linear())
     raise ValueError(f"unknown kind of offline judge '{kind}'; choose one of {KINDS}")
 
 
