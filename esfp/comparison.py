@@ -16,8 +16,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from esfp import offline, stance
-from esfp.files import DataError
+from esfp import files, offline, stance
 from esfp.judge import panel_label
 from esfp.offline import LABELS, MIDDLE
 from esfp.replies import STANCES
@@ -69,7 +68,9 @@ def few_shot(path: str | Path, key: str, labels: list[str]) -> dict[str, pd.Data
     table = pd.read_csv(path, dtype={key: str, "judge": str})
     missing = [name for name in (key, "judge", *labels) if name not in table]
     if missing:
-        raise DataError(f"{path}: column '{missing[0]}' is missing; make fewshot writes the file")
+        raise files.DataError(
+            f"{path}: column '{missing[0]}' is missing; make fewshot writes the file"
+        )
     return {name: rows.set_index(key)[labels] for name, rows in table.groupby("judge")}
 
 
@@ -214,3 +215,12 @@ def wide(table: pd.DataFrame, parts: list[str], shown: list[str]) -> pd.DataFram
     out.columns = [f"{what}_{part}" for what, part in out.columns]
     out = out.reindex(index=table["judge"].unique(), columns=["n_all", *columns])
     return out.astype({"n_all": int}).rename(columns={"n_all": "n"}).reset_index()
+
+
+def write(run_dir: str | Path, kind: str, table: pd.DataFrame | None) -> None:
+    """Write `<kind>_comparison.csv` of a run; None removes one that an earlier state left."""
+    path = Path(run_dir, f"{kind}_comparison.csv")
+    if table is None:
+        path.unlink(missing_ok=True)
+    else:
+        files.write_csv(path, table)
