@@ -35,8 +35,8 @@ def candidates() -> dict[str, Callable]:
     """Builders of untrained judges of sentences, by name."""
     linear, kernel = offline.linear, offline.kernel
     return {
-        "last layer, logistic": lambda: pipeline(linear(), (offline.vectors(None), 0.1)),
-        "last layer, kernel": lambda: pipeline(kernel(), (offline.vectors(None), 1)),
+        "last layer, logistic": lambda: pipeline(linear(), (offline.vectors(), 0.1)),
+        "last layer, kernel": lambda: pipeline(kernel(), (offline.vectors(), 1)),
         "middle layer, kernel": lambda: pipeline(kernel(), (offline.vectors(MIDDLE), 1)),
         "cues, kernel": lambda: pipeline(kernel(), (offline.cues(), 1)),
         "words and cues, logistic": lambda: pipeline(
@@ -178,7 +178,7 @@ def stances(
     """Agreement of each way to extract a stance with the reference; see `sentences`."""
     ways = {
         "words, logistic": lambda: make_pipeline(offline.words(), offline.linear()),
-        "last layer, kernel": lambda: make_pipeline(offline.vectors(None), offline.kernel()),
+        "last layer, kernel": lambda: make_pipeline(offline.vectors(), offline.kernel()),
     }
     labels = {
         name: cross_fitted(build, gold["text"], gold["stance"], gold, folds)

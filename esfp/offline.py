@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from esfp.cues import count_cues, frames
-from esfp.encoder import encode
+from esfp.encoder import WHOLE, View, encode
 from esfp.files import DataError
 from esfp.replies import STANCES
 
@@ -32,7 +32,7 @@ LABELS = ["A", "B", "C"]
 KINDS = ["embedding", "words", "combined"]
 SPLITS = ["train", "held_out"]
 
-MIDDLE = 3  # of MiniLM's six layers
+MIDDLE = View(layers=3)  # of MiniLM's six
 
 
 def load_gold(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -113,9 +113,9 @@ def _check_split(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
         )
 
 
-def vectors(layers: int | None) -> Pipeline:
-    """Standardized all-MiniLM-L6-v2 vectors of texts, from its first `layers` layers or all."""
-    return make_pipeline(FunctionTransformer(encode, kw_args={"layers": layers}), StandardScaler())
+def vectors(view: View = WHOLE) -> Pipeline:
+    """Standardized all-MiniLM-L6-v2 vectors of texts."""
+    return make_pipeline(FunctionTransformer(encode, kw_args={"view": view}), StandardScaler())
 
 
 def cues() -> Pipeline:
