@@ -115,11 +115,19 @@ def _asked(
         own = pd.Series(own.columns[own.to_numpy().argmax(axis=1)], known.index, dtype=object)
         found[f"{name}, few-shot"] = own
         if known.loc[known["split"] == "train", "item_id"].nunique() >= folds:
-            build = partial(pipeline, offline.linear(), (looked_up(probabilities), 1))
             found[f"{name}, few-shot, calibrated"] = cross_fitted(
-                build, known[key], known[label], known, folds
+                partial(_calibrated, probabilities), known[key], known[label], known, folds
             )
     return found
+
+
+def _calibrated(probabilities: pd.DataFrame) -> Pipeline:
+    return pipeline(offline.linear(), (looked_up(probabilities), 1))
+
+
+def _joined(probabilities: pd.DataFrame) -> Pipeline:
+    parts = (*offline.combined_parts(), (looked_up(probabilities), 0.1))
+    return pipeline(offline.linear(), *parts)
 
 
 def sentences(
@@ -161,8 +169,7 @@ def sentences(
         if f"{name}, few-shot, calibrated" in labels:
             by_text = probabilities.loc[known["sentence_id"]].set_index(known["sentence"])
             by_text = by_text[~by_text.index.duplicated()]
-            parts = (*offline.combined_parts(), (looked_up(by_text), 0.1))
-            joined = offline.train(known, folds, lambda p=parts: pipeline(offline.linear(), *p))
+            joined = offline.train(known, folds, partial(_joined, by_text))
             labels[f"combined with {name}, few-shot"] = pd.Series(
                 joined.predict(known["item_id"], known["sentence"]), known.index
             )
