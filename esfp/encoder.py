@@ -121,7 +121,7 @@ def _vectors(
     model = _model(folder, None if None in depths else max(depths))
     found: list[list[np.ndarray]] = [[] for _ in views]
     for start in range(0, len(texts), batch_size):
-        words = model.tokenize(texts[start : start + batch_size])
+        words = model.preprocess(texts[start : start + batch_size])
         with torch.inference_mode():
             states = model[0].auto_model(**words, output_hidden_states=True).hidden_states
             mask = words["attention_mask"].unsqueeze(-1).to(states[0].dtype)

@@ -76,6 +76,7 @@ def test_cues_by_hand():
         "comparison of worth",
         "holder of a view",
         "report",
+        "report of a belief",
         "several sides",
         "verdict",
         "negation",
@@ -85,6 +86,22 @@ def test_cues_by_hand():
     }
     assert found["first person"] == 1 and found["length"] == pytest.approx(np.log(12))
     assert cues.count_cues([]).shape == (0, len(cues.NAMES))
+
+
+@pytest.mark.parametrize(
+    ("text", "cue"),
+    [
+        ("I would rather not say whether I agree.", "stance withheld or announced"),
+        ("Others believe that it is better to be kind.", "report of a belief"),
+        ("Young people say 'I think a good life needs no children'.", "quoted first person"),
+        ("It is essential for teenagers to find a balance.", "prescription"),
+        ("It is important to note that views differ.", "prescription for the talk"),
+        ("This is a classic logical fallacy.", "fallacy"),
+    ],
+)
+def test_cues_of_kinds_that_are_easily_confused(text, cue):
+    found = dict(zip(cues.NAMES, cues.count_cues([text])[0], strict=True))
+    assert found[cue] and not (cue != "prescription" and found["prescription"])
 
 
 def test_a_cue_counts_at_most_three_times():
