@@ -107,7 +107,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
-	  -o -name 'correlations.csv' -o -name 'recomputed.csv' \
+	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
 	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
 
 distclean: clean  ## also remove the environment
@@ -180,8 +180,9 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) $(calling) judge agreement comparison corpus cues encoder human llm_judges \
-    offline preflight questions replies stance style tally usage validation
+modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients comparison \
+    corpus cues encoder gold human llm_judges offline powered preflight questions replies \
+    self_preference stance style tally usage validation
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
@@ -193,7 +194,8 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution corpus coverage equations published rankings
+modules_score := $(every) score attribution corpus coverage equations gold powered published \
+    rankings replies style text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))

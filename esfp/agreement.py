@@ -1,4 +1,7 @@
-"""Agreement between judges, and how well one finds the labels of a reference."""
+"""Agreement between judges, and how well one finds the labels of a reference.
+
+Section 4.4 of the paper; its Section 8 names the judges' disagreement as what was not logged.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,22 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
+
+from esfp.coefficients import (
+    agreed_and_spread,
+    coincidences,
+    estimates,
+    gwet_ac1,
+    interval,
+    krippendorff_alpha,
+    one_hot,
+    precision_recall,
+    resample,
+    two_raters,
+)
+from esfp.offline import LABELS
+
+ALL_MODELS = "all models"
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
@@ -33,10 +52,6 @@ def kappa_interval(
 ) -> tuple[float, float]:
     """Percentile interval of Cohen's κ, whole groups of units being drawn with replacement.
 
-    Sentences on one item resemble each other, so items are what is drawn (Section 4.7 draws
-    scores likewise). A draw is how often each group is in it, and one matrix product makes the
-    tables of all draws.
-
     Parameters
     ----------
     first, second
@@ -50,24 +65,16 @@ def kappa_interval(
         NaN with fewer than two groups, or where κ is undefined in every draw.
     """
     labels, coded = np.unique([*first, *second], return_inverse=True)
-    names, group = np.unique(list(groups), return_inverse=True)
-    if len(names) < 2 or len(labels) < 2:
+    if len(labels) < 2:
         return np.nan, np.nan
-    one, other = np.split(coded, 2)
-    tables = np.zeros((len(names), len(labels), len(labels)))
-    np.add.at(tables, (group, one, other), 1)
-    chances = np.full(len(names), 1 / len(names))
-    drawn = np.random.default_rng(seed).multinomial(len(names), chances, size=draws)
-    drawn = np.tensordot(drawn, tables, axes=1)  # draws x labels x labels
-    drawn /= drawn.sum(axis=(1, 2), keepdims=True)
-    agreed = np.trace(drawn, axis1=1, axis2=2)
-    expected = (drawn.sum(axis=1) * drawn.sum(axis=2)).sum(axis=1)
-    defined = expected < 1 - 1e-12
-    kappas = (agreed[defined] - expected[defined]) / (1 - expected[defined])
-    if not len(kappas):
-        return np.nan, np.nan
-    low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    one, other = np.split(one_hot(coded, len(labels)), 2)
+    _, drawn = resample(_tables(one, other), groups, draws, seed)
+    return interval(two_raters(drawn)["kappa"], level)
+
+
+def _tables(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Each unit's table of the one's label by the other's; zeros where either is missing."""
+    return one[:, :, None] * other[:, None, :]
 
 
 def against_reference(
@@ -92,30 +99,106 @@ def against_reference(
     return out
 
 
-def pairwise(labelled: pd.DataFrame, judges: list[str], by: list[str]) -> pd.DataFrame:
-    """Agreement and Cohen's κ of each pair of judges, over sentences that both labelled.
+def pooled(labelled: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each model, and where there are several those of all once more as one."""
+    if labelled["model"].nunique() < 2:
+        return labelled
+    return pd.concat([labelled.assign(model=ALL_MODELS), labelled], ignore_index=True)
 
-    Parameters
-    ----------
-    labelled
-        With a column `label_<judge>` for each of `judges`.
-    by
-        Columns; one row a pair and group.
+
+def parts(labelled: pd.DataFrame) -> pd.DataFrame:
+    """`pooled`, whole and by type and phrasing: the rows thrice, with a column `part`.
 
     Returns
     -------
     DataFrame
-        The columns of `by`, first, second, n, agreement, kappa.
+        The rows of part 'all', then those of T1 to T6, then those of P0 to P4.
     """
-    pairs = list(combinations(judges, 2))
+    whole = pooled(labelled)
+    named = [
+        whole.assign(part=whole[name]).sort_values("part", kind="stable")
+        for name in ("type", "phrasing")
+    ]
+    return pd.concat([whole.assign(part="all"), *named], ignore_index=True)
+
+
+def _hot(labelled: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """The labels of those columns as unit vectors, shape (sentences, columns, labels)."""
+    coded = [pd.Categorical(labelled[name], categories=LABELS).codes for name in columns]
+    return one_hot(np.column_stack(coded), len(LABELS))
+
+
+def pairwise(labelled: pd.DataFrame, judges: list[str], by: list[str]) -> pd.DataFrame:
+    """How far each pair of judges agrees on the sentences that both labelled.
+
+    Parameters
+    ----------
+    labelled
+        With `item_id` and a column `label_<judge>` for each of `judges`.
+    by
+        Columns; one row a group and pair.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `by`, first, second, n, and agreement, kappa and ac1, each with the bounds
+        _low and _high of its 95% interval by item.
+    """
     rows = []
     for values, group in labelled.groupby(by, sort=False):
-        for first, second in pairs:
-            both = group[[f"label_{first}", f"label_{second}"]].dropna()
-            one, other = both.iloc[:, 0], both.iloc[:, 1]
-            measured = [len(both), (one == other).mean(), cohen_kappa(one, other)]
-            rows.append([*values, first, second, *measured])
-    return pd.DataFrame(rows, columns=[*by, "first", "second", "n", "agreement", "kappa"])
+        for pair in combinations(judges, 2):
+            hot = _hot(group, [f"label_{judge}" for judge in pair])
+            tables = _tables(hot[:, 0], hot[:, 1])
+            row = dict(zip([*by, "first", "second"], [*values, *pair], strict=True))
+            row["n"] = int(tables.sum())
+            rows.append(row | estimates(two_raters, tables, group["item_id"]))
+    return pd.DataFrame(rows)
+
+
+def panel(labelled: pd.DataFrame, judges: list[str], by: list[str]) -> pd.DataFrame:
+    """How far a panel agrees as a whole, and what its disagreements became.
+
+    Parameters
+    ----------
+    labelled
+        As for `pairwise`, with the panel's `label`.
+    by
+        Columns; one row a group.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `by`, n (sentences), missing (those that a judge did not label), and with
+        their intervals agreement and kappa (means over the pairs of judges, of κ Light's), alpha
+        (Krippendorff's), ac1 (Gwet's) and disputed (share of sentences, see `disputed`). Empty
+        with fewer than two judges.
+    """
+    if len(judges) < 2:
+        return pd.DataFrame()
+    rows = []
+    for values, group in labelled.groupby(by, sort=False):
+        hot = _hot(group, [f"label_{judge}" for judge in judges])
+        counts, items = hot.sum(axis=1), group["item_id"]
+        pairs = [_tables(hot[:, a], hot[:, b]) for a, b in combinations(range(len(judges)), 2)]
+        became_c = np.column_stack([disputed(group, judges), np.ones(len(group))])
+        row = dict(zip(by, values, strict=True)) | {
+            "n": len(group),
+            "missing": int((counts.sum(axis=1) < len(judges)).sum()),
+        }
+        row |= estimates(_light, np.stack(pairs, axis=1), items)
+        row |= estimates(
+            lambda sums: {"alpha": krippendorff_alpha(sums)}, coincidences(counts), items
+        )
+        row |= estimates(lambda sums: {"ac1": gwet_ac1(sums)}, agreed_and_spread(counts), items)
+        row |= estimates(lambda sums: {"disputed": sums[..., 0] / sums[..., 1]}, became_c, items)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _light(tables: np.ndarray) -> dict[str, np.ndarray]:
+    """Means over pairs of raters (Light, 1971), from sums of shape (…, pairs, q, q)."""
+    found = two_raters(tables)
+    return {name: found[name].mean(axis=-1) for name in ("agreement", "kappa")}
 
 
 def disputed(labelled: pd.DataFrame, judges: list[str]) -> pd.Series:
@@ -126,7 +209,60 @@ def disputed(labelled: pd.DataFrame, judges: list[str]) -> pd.Series:
     Series of bool, index of `labelled`
     """
     columns = labelled[[f"label_{judge}" for judge in judges]]
-    return columns.notna().all(axis=1) & (columns.nunique(axis=1) > 1) & (labelled["label"] == "C")
+    alike = columns.eq(columns.iloc[:, 0], axis=0).all(axis=1)
+    return columns.notna().all(axis=1) & ~alike & (labelled["label"] == "C")
+
+
+def on_reference(labelled: pd.DataFrame, judges: list[str]) -> pd.DataFrame:
+    """A run's judges and their panel held against the reference labels of the run's own sentences.
+
+    Parameters
+    ----------
+    labelled
+        As for `panel`, with `reference`, null where a sentence has no reference label.
+
+    Returns
+    -------
+    DataFrame
+        model, judge ('panel' last), n (sentences that have both labels), missing (those that the
+        judge did not label), and with their intervals kappa, agreement, and precision_X and
+        recall_X of each label. A row a model with a reference label and judge.
+    """
+    known = pooled(labelled[labelled["reference"].notna()])
+    columns = {judge: f"label_{judge}" for judge in judges} | {"panel": "label"}
+    rows = []
+    for model, group in known.groupby("model", sort=False):
+        for judge, column in columns.items():
+            hot = _hot(group, ["reference", column])
+            tables = _tables(hot[:, 0], hot[:, 1])
+            n = int(tables.sum())
+            row = {"model": model, "judge": judge, "n": n, "missing": len(group) - n}
+            rows.append(row | estimates(_against, tables, group["item_id"]))
+    return pd.DataFrame(rows)
+
+
+def _against(tables: np.ndarray) -> dict[str, np.ndarray]:
+    found = two_raters(tables)
+    precision, recall = precision_recall(tables)
+    out = {name: found[name] for name in ("kappa", "agreement")}
+    for place, label in enumerate(LABELS):
+        out |= {f"precision_{label}": precision[..., place], f"recall_{label}": recall[..., place]}
+    return out
+
+
+def compact(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """For people: each of the columns `names` in one with its interval, 'value [low, high]'."""
+    shown = table.drop(columns=[f"{name}_{end}" for name in names for end in ("low", "high")])
+    for name in names:
+        triples = table[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+        shown[name] = [_bracketed(*triple) for triple in triples]
+    return shown
+
+
+def _bracketed(value: float, low: float, high: float) -> str:
+    if np.isnan(value):
+        return "undefined"
+    return f"{value:.2f}" + ("" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]")
 
 
 def shares(frame: pd.DataFrame, column: str, values: list[str], by: list[str]) -> pd.DataFrame:
@@ -134,3 +270,42 @@ def shares(frame: pd.DataFrame, column: str, values: list[str], by: list[str]) -
     counted = frame[by].assign(value=frame[column].astype(object).fillna("missing"))
     table = pd.crosstab([counted[name] for name in by], counted["value"], normalize="index")
     return table.reindex(columns=[*values, "missing"], fill_value=0.0)
+
+
+def results(
+    panels: pd.DataFrame, pairs: pd.DataFrame, referenced: pd.DataFrame
+) -> dict[str, float]:
+    """The numbers of those tables by name; what is of all models together carries no model's.
+
+    Parameters
+    ----------
+    panels, pairs
+        From `panel` and `pairwise` by model and part of `parts`.
+    referenced
+        From `on_reference`.
+    """
+    out: dict[str, float] = {}
+    names = {
+        "agreement": "agreement_between",
+        "kappa": "kappa_between",
+        "disputed": "disputed_share",
+    }
+    for row in panels.to_dict("records"):
+        part = "" if row["part"] == "all" else f"_{row['part']}"
+        for key in ("agreement", "kappa", "alpha", "ac1", "disputed"):
+            for end in ("", "_low", "_high"):
+                name = f"judge.{names.get(key, key)}{part}{end}"
+                out[name + _of(row["model"])] = row[key + end]
+    for row in pairs.to_dict("records"):
+        if row["part"] == "all":
+            place = f".{row['first']}.{row['second']}{_of(row['model'])}"
+            keys = [key for key in row if key.startswith(("n", "agreement", "kappa", "ac1"))]
+            out |= {f"judge.pair.{key}{place}": row[key] for key in keys}
+    for row in referenced.to_dict("records"):
+        place = f".{row.pop('judge')}{_of(row.pop('model'))}"
+        out |= {f"judge.reference.{key}{place}": value for key, value in row.items()}
+    return out
+
+
+def _of(model: str) -> str:
+    return "" if model == ALL_MODELS else f".{model}"

@@ -270,3 +270,35 @@ def fig7_decomposition(scores: pd.DataFrame):
         if math.isnan(value):  # seaborn leaves such a cell without its text
             axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center")
     return figure
+
+
+@style.theme()
+def fig8_judges(judges: pd.DataFrame, order: list[str]):
+    """Figure 8: δSCD of each model under the panel, each judge alone, and the correction.
+
+    Parameters
+    ----------
+    judges
+        As `esfp.rankings.by_labels` returns it.
+    order
+        Models from top to bottom.
+    """
+    names = {"panel": "panel", "corrected": "panel, corrected by the reference"}
+    table = pd.DataFrame(
+        {
+            "model": judges["model"],
+            "estimate": [names.get(each, f"{each} alone") for each in judges["labels"]],
+            "value": judges["delta_scd"],
+            "low": judges["delta_scd_low"],
+            "high": judges["delta_scd_high"],
+        }
+    ).dropna(subset="value")
+    kinds = table["estimate"].nunique()
+    figure, axes = style.new(1.0 + 0.16 * kinds * len(order))
+    style.estimates(axes, table, order)
+    axes.set_xlabel(r"$\delta$SCD ($-$1 to 1) with 95% interval")
+    axes.grid(axis="x", color=style.PALE)
+    if kinds:
+        figure.legend(loc="outside lower center", ncols=min(kinds, 4), frameon=False)
+    sns.despine(figure, left=True)
+    return figure

@@ -33,14 +33,14 @@ def plan(
     """
     stems = [
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
-        *("table5_leaderboard", "table6_sensitivity", "table7_quantities"),
+        *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
         *("table9_judge_comparison", "table10_stance_comparison"),
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
-        *("fig5_structure", "fig6_items", "fig7_decomposition"),
+        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
     ]
     reasons = dict.fromkeys(stems)
     if released:
-        for stem in ("fig2_example", "fig4_gradient", "fig6_items"):
+        for stem in ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"):
             reasons[stem] = "needs responses by item; the released tables have one row a model"
     offline = {"judge": "table9_judge_comparison", "stance": "table10_stance_comparison"}
     for kind, stem in offline.items():
@@ -89,7 +89,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """
     if not Path(path).exists():
         raise files.DataError(f"{path}: not there; run the score stage first")
-    names = dict.fromkeys(("model", "vendor", "endpoint", "type", "rank1"), str)
+    names = dict.fromkeys(("model", "vendor", "endpoint", "type", "rank1", "labels"), str)
     types = names | {"rank": "Int64"}
     return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
 

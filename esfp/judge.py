@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from esfp import files, llm_judges, offline, stance, tally
-from esfp.agreement import disputed, pairwise, shares
+from esfp.agreement import shares
 from esfp.offline import LABELS
 from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
@@ -198,7 +198,6 @@ def results(
     counts: pd.DataFrame,
     labelled: pd.DataFrame,
     found: pd.DataFrame,
-    judges: list[dict],
 ) -> dict[str, float]:
     """The stage's numbers by name: judges against the reference, and what each model's run gave.
 
@@ -223,13 +222,6 @@ def results(
         out |= {f"judge.{key}.{name}": int(row[key]) for key in totals.columns}
         share = row["fragments"] / (row["sentences"] + row["fragments"])
         out[f"judge.fragment_share.{name}"] = share
-    names = [judge["name"] for judge in judges]
-    between = pairwise(labelled, names, by=["model"]).groupby("model")
-    for key in ("agreement", "kappa"):
-        means = between[key].mean()
-        out |= {f"judge.{key}_between.{name}": value for name, value in means.items()}
-    dispute = disputed(labelled, names).groupby(labelled["model"]).mean()
-    out |= {f"judge.disputed_share.{name}": value for name, value in dispute.items()}
     for key, frame, values in (("label", labelled, LABELS), ("stance", found, STANCES)):
         table = shares(frame, key, values, ["model"])
         for name, row in table.iterrows():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,91 +25,12 @@ from threadpoolctl import threadpool_limits
 from esfp.cues import count_cues, frames
 from esfp.encoder import WHOLE, View, encode
 from esfp.files import DataError
-from esfp.replies import STANCES
+from esfp.gold import LABELS as LABELS  # both are used by other modules from here
+from esfp.gold import load_gold as load_gold
 
-LABELS = ["A", "B", "C"]
 KINDS = ["embedding", "words", "combined"]
-SPLITS = ["train", "held_out"]
 
 MIDDLE = View(layers=3)  # of MiniLM's six
-
-
-def load_gold(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Reference labels: of sentences (A, B, C), and of whole responses (four stances).
-
-    Parameters
-    ----------
-    folder
-        Holds sentences.csv and stances.csv; items.csv stands in the folder above.
-
-    Returns
-    -------
-    sentences : DataFrame
-        sentence_id, response_id, item_id, type, phrasing, voice, split, sentence, pass_1, pass_2,
-        label.
-    stances : DataFrame
-        response_id, item_id, type, phrasing, voice, split, text, pass_1, pass_2, stance, and the
-        item's `claim`.
-
-    Raises
-    ------
-    DataError
-        If a file or a column is missing, or a label is unknown; the text names file and row.
-    """
-    shared = ["response_id", "item_id", "type", "phrasing", "voice", "split"]
-    passes = ["pass_1", "pass_2"]
-    tables = {}
-    for name, columns, label, known in (
-        ("sentences", ["sentence_id", *shared, "sentence"], "label", LABELS),
-        ("stances", [*shared, "text"], "stance", STANCES),
-    ):
-        path = Path(folder, f"{name}.csv")
-        tables[name] = _read(path, [*columns, *passes, label])
-        for column in (*passes, label):
-            _check(path, tables[name][column], known)
-        _check(path, tables[name]["split"], SPLITS)
-    _check_split(Path(folder), tables)
-    sentences, stances = tables["sentences"], tables["stances"]
-    items = _read(Path(folder).parent / "items.csv", ["item_id", "text"])
-    claims = stances["item_id"].map(items.set_index("item_id")["text"])
-    if claims.isna().any():
-        row = int(np.flatnonzero(claims.isna())[0])
-        raise DataError(
-            f"{Path(folder, 'stances.csv')}, row {row + 2}: no item "
-            f"'{stances['item_id'][row]}' in {Path(folder).parent / 'items.csv'}"
-        )
-    return sentences, stances.assign(claim=claims)
-
-
-def _read(path: Path, columns: list[str]) -> pd.DataFrame:
-    if not path.is_file():
-        raise DataError(f"{path}: not there; offline judges are trained on it")
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    missing = [column for column in columns if column not in frame]
-    if missing:
-        raise DataError(f"{path}: column '{missing[0]}' is missing")
-    return frame[columns]
-
-
-def _check(path: Path, labels: pd.Series, known: list[str]) -> None:
-    wrong = np.flatnonzero(~labels.isin(known))
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(
-            f"{path}, row {row + 2}: {labels.name} '{labels.iloc[row]}' is none of "
-            f"{', '.join(known)}"
-        )
-
-
-def _check_split(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
-    """An item is learnt from or held out, in both files."""
-    items = pd.concat([table[["item_id", "split"]] for table in tables.values()])
-    both = items.groupby("item_id")["split"].nunique()
-    if both.max() > 1:
-        raise DataError(
-            f"{folder}: item '{both.idxmax()}' is both in split train and in split held_out; an "
-            "item's rows in sentences.csv and stances.csv must have one split"
-        )
 
 
 def vectors(view: View = WHOLE) -> Pipeline:

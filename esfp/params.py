@@ -196,7 +196,8 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage == "generate":
         # the judges are tried before the first call is paid, so that a mistake shows at once
         out["judges"] = [
-            judge | {"place": f"judge.judges.{number}"}
+            {key: value for key, value in judge.items() if key != "vendor"}
+            | {"place": f"judge.judges.{number}"}
             for number, judge in enumerate(whole["judge"]["judges"])
             if judge["kind"] == "llm"
         ]
@@ -212,6 +213,8 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
         whole["judge"]["stance_phrasings"] = params.stance_phrasings()
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
+    if stage == "score":
+        out["gold"] = (whole["judge"] or {}).get("gold")
     if stage in ("bootstrap", "figures"):
         out["score"] = whole["score"]
     if stage != "generate":
@@ -229,6 +232,7 @@ def inputs(params: Params) -> dict[str, list[str]]:
     if params.generate and params.judge:
         reads["generate"].append(params.generate.system_prompt)
         gold = [f"{params.judge.gold}/{name}.csv" for name in ("sentences", "stances")]
+        reads["score"].append(gold[0])
         for optional in ("human_*.csv", "llm_*.csv"):
             gold += sorted(map(str, Path(params.judge.gold).glob(optional)))
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]

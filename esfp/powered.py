@@ -1,8 +1,10 @@
 """Prediction-powered inference: stance density with intervals that hold although the judge errs.
 
 Angelopoulos et al., Prediction-powered inference, Science 382 (2023); the tuning parameter is from
-Angelopoulos, Duchi and Zrnic, PPI++ (arXiv:2311.01453). The unit is the item: both arms of the
-contrast are labelled, so that what they share cancels.
+Angelopoulos, Duchi and Zrnic, PPI++ (arXiv:2311.01453), the strata from Fisch et al., Stratified
+prediction-powered inference (NeurIPS 2024, arXiv:2406.04291). The unit is the item: both arms of
+the contrast are labelled, so that what they share cancels. The strata are the types of items: as
+many items of each type have a reference, and the types differ in size.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from esfp import files
 
 ARMS = ["minus", "plus"]  # the de-subjectified and the subjectified phrasing
 QUANTITIES = ["scd_minus", "scd_plus", "delta_scd"]
+FEWEST = 2  # items with a reference in each stratum: one has no variance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,19 +37,26 @@ def correct(
     gold: pd.DataFrame,
     models: list[str],
     phrasings: list[str],
-    items: list[str],
+    items: pd.DataFrame,
+    label: str = "label",
     level: float = 0.95,
 ) -> pd.DataFrame:
     """`contrast` of each model, from a run's labelled sentences and the reference labels of them.
 
-    An item has a reference where every sentence of its responses under both phrasings has one.
+    An item has a reference where every sentence of its responses under both phrasings has one. An
+    item without any sentence, never asked or never answered, is left out: it would pass for one
+    that was judged and has neither report nor stance.
 
     Parameters
     ----------
     labelled
-        Sentences with the response keys, `sentence` and the panel's `label`.
+        Sentences with the response keys, `sentence` and the column `label`.
     phrasings
         De-subjectified, subjectified.
+    items
+        item_id and type of the corpus.
+    label
+        The labels to correct: the panel's, or one judge's column.
 
     Returns
     -------
@@ -55,54 +65,79 @@ def correct(
     """
     labelled = labelled[labelled["phrasing"].isin(phrasings)]
     labelled = labelled.assign(reference=attach(labelled, gold))
+    types = items.set_index("item_id")["type"]
     tables = {}
     for name in models:
         mine = labelled[labelled["model"] == name]
-        complete = mine["reference"].notna().groupby([mine["item_id"], mine["phrasing"]]).all()
-        both = complete.groupby("item_id").agg(["all", "size"])
-        known = both.index[both["all"] & (both["size"] == len(phrasings))]
+        known = mine["reference"].notna().groupby(mine["item_id"]).all()
+        asked = types.index[types.index.isin(known.index)]
         tables[name] = contrast(
-            densities(mine, "reference", phrasings, sorted(known)),
-            densities(mine, "label", phrasings, items),
+            densities(mine, "reference", phrasings, list(known.index[known])),
+            densities(mine, label, phrasings, list(asked)),
+            types,
             level,
         )
     return pd.concat(tables, names=["model", "quantity"]).reset_index()
 
 
-def mean(reference, judged, rest, level: float = 0.95) -> Estimate:
-    """The mean of what the reference would say of every item (PPI++ for a mean).
+def mean(reference, judged, strata=None, level: float = 0.95) -> Estimate:
+    """The mean of what the reference would say of every item (stratified PPI++ for a mean).
 
-    λ·mean(rest) + mean(reference − λ·judged), with the λ from 0 to 1 that makes the variance least.
+    In a stratum it is λ·mean(judged of the others) + mean(reference − λ·judged); strata weigh as
+    their items do. λ, from 0 to 1, makes the variance of the whole least. It is one for all
+    strata: with a handful of references in each, a λ of each one's own follows the noise, and
+    the interval becomes too narrow.
 
     Parameters
     ----------
-    reference, judged : array, shape (n,)
-        By the reference and by the judge, of the items that have a reference.
-    rest : array, shape (N,)
-        By the judge, of the other items.
+    reference, judged : array, shape (items,)
+        By the reference, NaN for an item that has none, and by the judge.
+    strata : array, shape (items,), optional
+        Within each, the items with a reference must be a random draw.
 
     Returns
     -------
     Estimate
-        With a normal interval; NaN throughout where fewer than two items have a reference.
+        With an interval from Student's t, whose degrees of freedom are Satterthwaite's (1946) for
+        a sum of variances; NaN throughout where fewer than two items of a stratum have a
+        reference, or there are no items.
     """
-    reference, judged, rest = (np.asarray(part, float) for part in (reference, judged, rest))
-    n, others = len(reference), len(rest)
-    if n < 2:
-        return Estimate(np.nan, np.nan, np.nan, np.nan)
-    tuning = 0.0
-    if others > 1:
-        spread = np.var(np.concatenate([judged, rest]), ddof=1)
-        if spread > 0:
-            shared = np.cov(reference, judged)[0, 1]
-            tuning = float(np.clip(shared / ((1 + n / others) * spread), 0, 1))
-    error = reference - tuning * judged
-    value, variance = error.mean(), error.var(ddof=1) / n
-    if tuning:
-        value += tuning * rest.mean()
-        variance += tuning**2 * rest.var(ddof=1) / others
-    half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance)
+    reference, judged = np.asarray(reference, float), np.asarray(judged, float)
+    strata = np.zeros(len(judged)) if strata is None else np.asarray(strata)
+    nothing = Estimate(np.nan, np.nan, np.nan, np.nan)
+    parts, shared, spread = [], 0.0, 0.0
+    for stratum in np.unique(strata):
+        inside = strata == stratum
+        known = inside & ~np.isnan(reference)
+        n, others, weight = known.sum(), (inside & ~known).sum(), inside.mean()
+        if n < FEWEST:
+            return nothing
+        variance = judged[inside].var(ddof=1)
+        if others:
+            shared += weight**2 * np.cov(reference[known], judged[known])[0, 1] / n
+            spread += weight**2 * variance * (1 / n + 1 / others)
+        parts.append((weight, reference[known], judged[known], judged[inside & ~known], variance))
+    if not parts:
+        return nothing
+    tuning = float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
+    value, variances, freedoms = 0.0, [], []
+    for weight, truth, guess, rest, variance in parts:
+        n, others = len(truth), len(rest)
+        use = tuning if others else 0.0  # nothing to predict
+        value += weight * ((truth - use * guess).mean() + (use * rest.mean() if use else 0))
+        variances += [weight**2 * (truth - use * guess).var(ddof=1) / n]
+        variances += [weight**2 * use**2 * variance / others] if use else [0.0]
+        freedoms += [n - 1, n + others - 1]
+    half = _half_width(np.array(variances), np.array(freedoms), level)
     return Estimate(float(value), float(value - half), float(value + half), tuning)
+
+
+def _half_width(variances: np.ndarray, freedoms: np.ndarray, level: float) -> float:
+    total = variances.sum()
+    if total == 0:
+        return 0.0
+    freedom = total**2 / (variances**2 / freedoms).sum()
+    return stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(total)
 
 
 def _terms(density: pd.DataFrame) -> np.ndarray:
@@ -118,12 +153,26 @@ def _linear(terms: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
     The mean density of an arm is a ratio, mean(SCD·defined) / mean(defined); its first-order
     expansion (delta method) turns the estimate of a ratio into that of a mean.
     """
-    ratio = at[:, 0] / at[:, 1]
-    arms = ratio + (terms[:, :, 0] - ratio * terms[:, :, 1]) / at[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = at[:, 0] / at[:, 1]
+        arms = ratio + (terms[:, :, 0] - ratio * terms[:, :, 1]) / at[:, 1]
     return {"scd_minus": arms[:, 0], "scd_plus": arms[:, 1], "delta_scd": arms[:, 1] - arms[:, 0]}
 
 
-def contrast(reference: pd.DataFrame, judged: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+def _means(terms: np.ndarray, strata: np.ndarray) -> np.ndarray:
+    """Means of the terms (arms, 2): of the items of a stratum that have any, strata by size."""
+    total = np.zeros(terms.shape[1:])
+    for stratum in np.unique(strata):
+        inside = strata == stratum
+        own = terms[inside]
+        own = own[~np.isnan(own).any(axis=(1, 2))]
+        total += inside.mean() * (own.mean(axis=0) if len(own) else np.nan)
+    return total
+
+
+def contrast(
+    reference: pd.DataFrame, judged: pd.DataFrame, types: pd.Series, level: float = 0.95
+) -> pd.DataFrame:
     """Mean SCD under both phrasings and δSCD (Eq. 5), corrected by the items with a reference.
 
     Parameters
@@ -131,44 +180,46 @@ def contrast(reference: pd.DataFrame, judged: pd.DataFrame, level: float = 0.95)
     reference, judged
         Index item_id, columns `minus` and `plus`: the density of the item's response under either
         phrasing, NaN where it is undefined. `judged` has all items, `reference` some of them.
+    types
+        Index item_id: the stratum of each item.
 
     Returns
     -------
     DataFrame, index QUANTITIES
-        uncorrected (the judge's labels alone, all items), labelled (the reference alone) with
-        labelled_low and labelled_high, corrected with corrected_low and corrected_high, tuning,
-        n (items with a reference), items. NaN where an arm is undefined throughout.
+        uncorrected (the judge's labels alone, all items), labelled (the reference alone) and
+        corrected, each with its _low and _high; tuning, n (items with a reference), items. NaN
+        where an arm is undefined throughout; no interval, and nothing labelled or corrected,
+        where a type has too few items for it. The interval of `uncorrected` is one over items
+        alone, as if the judge did not err.
     """
     known = judged.index.isin(reference.index)
-    terms = {
-        "reference": _terms(reference.reindex(judged.index[known])),
-        "judged": _terms(judged[known]),
-        "rest": _terms(judged[~known]),
-    }
-    everywhere = np.concatenate([terms["judged"], terms["rest"]])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        uncorrected = _linear(everywhere, everywhere.mean(axis=0))
-        # around the reference's own means: the expansion is of what the reference would say
-        at = terms["reference"].mean(axis=0) if known.any() else np.full((2, 2), np.nan)
-        linear = {name: _linear(part, at) for name, part in terms.items()}
+    strata = types.reindex(judged.index).to_numpy(str)
+    by_judge, by_reference = _terms(judged), _terms(reference.reindex(judged.index))
+    by_reference[~known] = np.nan
+    at = {"judge": _means(by_judge, strata), "reference": _means(by_reference, strata)}
+    whole = _linear(at["judge"][None], at["judge"])
+    plain = _linear(by_judge, at["judge"])
+    truth = _linear(by_reference, at["reference"])
+    guess = _linear(by_judge, at["reference"])  # around what the reference would say
     rows = {}
     for name in QUANTITIES:
-        parts = [linear[part][name] for part in ("reference", "judged", "rest")]
-        alone = mean(parts[0], parts[0], [], level)
-        powered = mean(*parts, level)
-        rows[name] = {
-            "uncorrected": float(uncorrected[name].mean()),
-            "labelled": alone.value,
-            "labelled_low": alone.low,
-            "labelled_high": alone.high,
-            "corrected": powered.value,
-            "corrected_low": powered.low,
-            "corrected_high": powered.high,
-            "tuning": powered.tuning,
+        nothing = np.zeros(len(judged))
+        estimates = {
+            "uncorrected": mean(plain[name], nothing, strata, level),
+            "labelled": mean(truth[name], nothing, strata, level),
+            "corrected": mean(truth[name], guess[name], strata, level),
+        }
+        rows[name] = {}
+        for kind, found in estimates.items():
+            rows[name] |= {kind: found.value}
+            rows[name] |= {f"{kind}_low": found.low, f"{kind}_high": found.high}
+        rows[name] |= {
+            "uncorrected": float(whole[name][0]),  # there without an interval too
+            "tuning": estimates["corrected"].tuning,
             "n": int(known.sum()),
             "items": len(judged),
         }
-    return pd.DataFrame(rows).T
+    return pd.DataFrame(rows).T.astype({"n": int, "items": int})
 
 
 def attach(labelled: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
@@ -226,3 +277,20 @@ def densities(
     scd = counted[label].eq("B").groupby([counted[key] for key in files.KEYS]).mean()
     wide = scd.groupby(["item_id", "phrasing"]).mean().unstack("phrasing")
     return wide.reindex(index=items, columns=phrasings).set_axis(ARMS, axis=1)
+
+
+def numbers(corrected: pd.DataFrame) -> dict[str, float]:
+    """The estimates of `correct` by name, for results/score.json.
+
+    `score.<kind>.<quantity>.<model>`, with _low and _high; kind is uncorrected, labelled or
+    corrected. `score.corrected.n.<model>` is the number of items with a reference.
+    """
+    found = {}
+    for row in corrected.to_dict("records"):
+        model, quantity = row["model"], row["quantity"]
+        for kind in ("uncorrected", "labelled", "corrected"):
+            for end in ("", "_low", "_high"):
+                found[f"score.{kind}.{quantity}{end}.{model}"] = row[f"{kind}{end}"]
+        found[f"score.corrected.tuning_{quantity}.{model}"] = row["tuning"]
+        found[f"score.corrected.n.{model}"] = row["n"]
+    return found

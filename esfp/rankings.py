@@ -112,6 +112,37 @@ def sensitivity(scores: pd.DataFrame, printed: dict | None = None) -> pd.DataFra
     return pd.DataFrame(rows, columns=columns)
 
 
+def by_labels(scored: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The ranking under other labels than the run's: each judge's alone, or corrected ones.
+
+    Parameters
+    ----------
+    scored : dict
+        Labels -> one row a model: model, esfp, rank, delta_scd, delta_scd_low, delta_scd_high,
+        cpc_kappa, n_cpc. The first are the run's own.
+
+    Returns
+    -------
+    DataFrame, one row labels x model
+        labels, the columns above, and tau: Kendall's tau-b with the run's ranking, over the
+        models that have both scores, missing below three. The rank is missing where these labels
+        leave out a model that the run scores, for a place among fewer says something else.
+    """
+    own = next(iter(scored.values())).set_index("model")["esfp"].dropna()
+    tables = []
+    for labels, table in scored.items():
+        value = table.set_index("model")["esfp"].reindex(own.index)
+        both = value.notna()
+        enough = both.sum() >= FEWEST_MODELS
+        tau = stats.kendalltau(value[both], own[both]).statistic if enough else np.nan
+        rank = table["rank"] if both.all() else pd.array([pd.NA] * len(table), "Int64")
+        tables.append(table.assign(labels=labels, rank=rank, tau=tau))
+    columns = (
+        "labels model rank esfp delta_scd delta_scd_low delta_scd_high cpc_kappa n_cpc tau"
+    ).split()
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
 def _best_first(scores: pd.DataFrame) -> list[str]:
     return scores.sort_values("esfp", ascending=False, kind="stable")["model"].tolist()
 

@@ -38,6 +38,7 @@ class LLMJudge(Strict):
 
     name: JudgeName
     kind: Literal["llm"]
+    vendor: str = ""  # as a candidate's, so that what a judge does on its own vendor's can be seen
     provider: str
     model: str
     decoding: dict[str, Any] = {}
@@ -153,6 +154,12 @@ class Params(Strict):
         names = [candidate.name for candidate in self.generate.candidates]
         _no_twins("generate.candidates", names)
         _no_twins("judge.judges", [judge.name for judge in self.judge.judges])
+        for number, judge in enumerate(self.judge.judges):
+            if judge.name in ("panel", "corrected"):
+                raise ValueError(
+                    f"judge.judges.{number}.name: '{judge.name}' is what results call all judges "
+                    "together and their correction; take another name"
+                )
         users = [*self.generate.candidates, *self.judge.judges]
         places = [f"generate.candidates.{n}" for n in range(len(names))]
         places += [f"judge.judges.{n}" for n in range(len(self.judge.judges))]

@@ -88,16 +88,37 @@ def measures(
     table["ar"] = share(table["n_self"], table["n_third"])
 
     keys = pd.MultiIndex.from_frame(table[files.KEYS])
-    sentences = judged[files.KEYS].assign(label=judged["label"].fillna("missing"))
-    labels = sentences.value_counts().unstack("label", fill_value=0)
     stance = stances.set_index(files.KEYS)["stance"]
-    judged_at_all = keys.isin(labels.index) | keys.isin(stance.index)
+    labelled = pd.MultiIndex.from_frame(judged[files.KEYS])
+    judged_at_all = keys.isin(labelled) | keys.isin(stance.index)
+    table = _with_labels(table, judged, "label", ok & judged_at_all)
+    table["stance"] = stance.reindex(keys).where(ok).array
+    return table
+
+
+def relabelled(measures: pd.DataFrame, judged: pd.DataFrame, column: str) -> pd.DataFrame:
+    """`measures` with the label counts and SCD of another column of labels than the panel's.
+
+    Parameters
+    ----------
+    measures, judged : DataFrame
+        As `measures` returns it, and as in judged/.
+    column : str
+        A column of `judged`, for example one judge's.
+    """
+    return _with_labels(measures.copy(), judged, column, measures["n_missing"].notna().to_numpy())
+
+
+def _with_labels(table: pd.DataFrame, judged: pd.DataFrame, column: str, there) -> pd.DataFrame:
+    """Set the label counts and SCD of the responses, null where nothing was judged."""
+    keys = pd.MultiIndex.from_frame(table[files.KEYS])
+    sentences = judged[files.KEYS].assign(label=judged[column].fillna("missing"))
+    labels = sentences.value_counts().unstack("label", fill_value=0)
     for name, label in {"n_a": "A", "n_b": "B", "n_c": "C", "n_missing": "missing"}.items():
         counts = labels[label].reindex(keys, fill_value=0) if label in labels else 0
         table[name] = pd.array(np.broadcast_to(counts, len(table)), dtype="Int64")
-        table.loc[~(ok & judged_at_all), name] = pd.NA
+        table.loc[~there, name] = pd.NA
     table["scd"] = share(table["n_b"], table["n_a"])
-    table["stance"] = stance.reindex(keys).where(ok).array
     return table
 
 

@@ -121,6 +121,34 @@ def looks(names) -> dict[str, dict]:
     }
 
 
+def estimates(axes, table, order: list[str]) -> None:
+    """Draw estimates and their intervals, one row a model, one line of it an estimate.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes; the value is along x.
+    table
+        DataFrame of model, estimate (its name in the legend), value, low, high; what is missing
+        leaves a gap.
+    order
+        Models from top to bottom.
+    """
+    kinds = list(dict.fromkeys(table["estimate"]))
+    for place, (kind, look) in enumerate(looks(kinds).items()):
+        mine = table[table["estimate"] == kind].set_index("model").reindex(order)
+        y = np.arange(len(order)) + 0.7 * ((place + 0.5) / len(kinds) - 0.5)
+        axes.hlines(y, mine["low"], mine["high"], color=look["color"], linewidth=1.4)
+        shape = {"marker": look["marker"], "color": look["color"], "linestyle": "none"}
+        axes.plot(mine["value"], y, label=kind, **shape)
+    axes.axvline(0, color=GREY, linewidth=0.7, zorder=0)
+    for border in range(1, len(order)):
+        axes.axhline(border - 0.5, color=PALE, zorder=0)
+    axes.set_yticks(range(len(order)), [elide(name, 30) for name in order])
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
 def elide(name: str, limit: int = 28) -> str:
     """Shorten a name in its middle to `limit` characters; its dollar signs start no formula."""
     text = printable(name)

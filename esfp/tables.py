@@ -160,7 +160,14 @@ def used_models(generate: dict, judge: dict, embed: dict) -> pd.DataFrame:
             if offline
             else endpoint(one, judge["providers"])
         )
-        rows.append(("", one["name"], source, "judge, offline" if offline else "judge, LLM"))
+        rows.append(
+            (
+                one.get("vendor", ""),
+                one["name"],
+                source,
+                "judge, offline" if offline else "judge, LLM",
+            )
+        )
     rows.append(("", "all-MiniLM-L6-v2", embed["package"] or embed["path"], "embedding (PSI)"))
     return pd.DataFrame(rows, columns=["vendor", "model", "endpoint", "type"])
 
@@ -243,6 +250,34 @@ def quantities(scores: pd.DataFrame) -> Table:
             Column("boot. mean", "boot_mean", three),
             Column("boot. sd", "boot_sd", three),
             Column("coverage", "coverage", three, optional=True),
+        ],
+    )
+
+
+def judges(frame: pd.DataFrame) -> Table:
+    """Table 8: score and rank under the panel, each judge alone, and the correction.
+
+    Parameters
+    ----------
+    frame
+        As `esfp.rankings.by_labels` returns it.
+    """
+    names = {"panel": "panel", "corrected": "panel, corrected"}
+
+    def named(labels: str) -> Cell:
+        return (names.get(labels, f"{labels} alone"),)
+
+    return Table(
+        frame,
+        [
+            Column("Labels", "labels", named, "l"),
+            Column("Model", "model", text, "l"),
+            Column(r"$\delta\mathrm{SCD}$", "delta_scd", three),
+            Column("95% interval", ("delta_scd_low", "delta_scd_high"), interval, "l"),
+            Column(r"CPC $\kappa$", "cpc_kappa", three),
+            Column("ESFP", "esfp", three),
+            Column("rank", "rank", integer),
+            Column(r"$\tau_{b}$", "tau", three, optional=True),
         ],
     )
 

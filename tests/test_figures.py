@@ -88,6 +88,19 @@ def measures_of(names, n=4, seed=0):
     )
 
 
+def judges_of(names, labels=("panel", "embedding", "a-judge-from-far-away", "corrected")):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame([(each, name) for each in labels for name in names])
+    table.columns = ["labels", "model"]
+    table["delta_scd"] = rng.uniform(-0.2, 0.6, len(table))
+    table["delta_scd_low"], table["delta_scd_high"] = (
+        table["delta_scd"] + by for by in (-0.1, 0.15)
+    )
+    corrected = table["labels"] == "corrected"
+    table.loc[corrected & (table["model"] == names[-1]), "delta_scd":] = np.nan
+    return table
+
+
 def answers(texts, sentences, labels, model="m$1$", item_id="T1-01"):
     """Responses, judged and measures of one item; `sentences` and `labels` by phrasing."""
     keys = {"model": model, "item_id": item_id, "sample": 0}
@@ -121,6 +134,7 @@ def all_figures(names):
         yield "fig5_structure", figures.fig5_structure(scores, rankings.correlations(scores))
     yield "fig6_items", figures.fig6_items(items, names)
     yield "fig7_decomposition", figures.fig7_decomposition(scores)
+    yield "fig8_judges", figures.fig8_judges(judges_of(names), names)
 
 
 def texts_of(figure):
@@ -286,6 +300,23 @@ def test_items_figure_of_few_or_equal_items(values):
     style.settle(figures.fig6_items(items, ["m"]))
     empty = scores_of(["m"]).assign(**dict.fromkeys(figures.SUBMETRICS, np.nan))
     style.settle(figures.fig7_decomposition(empty))
+    style.settle(figures.fig8_judges(judges_of(["m"]).assign(delta_scd=np.nan), ["m"]))
+
+
+def test_judges_figure_shows_one_interval_a_model_and_kind_of_labels():
+    table = judges_of(["m", "n"])
+    (axes,) = figures.fig8_judges(table, ["n", "m"]).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["n", "m"]
+    lines = {line.get_label(): line for line in axes.lines if len(line.get_xdata()) == 2}
+    shown = ["panel", "embedding alone", "a-judge-from-far-away alone"]
+    assert set(shown) | {"panel, corrected by the reference"} <= set(lines)
+    for each, label in zip(("panel", "embedding"), shown, strict=False):
+        values = table[table["labels"] == each].set_index("model")["delta_scd"]
+        np.testing.assert_allclose(lines[label].get_xdata(), values[["n", "m"]])
+    gap = lines["panel, corrected by the reference"].get_xdata()
+    assert np.isnan(gap).tolist() == [True, False]
+    heights = [line.get_ydata()[0] for label, line in lines.items() if label in shown]
+    assert -0.5 < heights[0] < heights[1] < heights[2] < 0.5
 
 
 # ---- the numbers behind them -----------------------------------------------------------------
@@ -347,12 +378,12 @@ def test_plan_names_what_a_run_cannot_show():
     def missing(**run):
         return {stem for stem, reason in findings.plan(**run).items() if reason}
 
-    per_item = {"fig2_example", "fig4_gradient", "fig6_items"}
+    per_item = {"fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"}
     ranked = {"table6_sensitivity", "fig5_structure"}
     assert missing(released=True, models=8) == per_item
     assert missing(released=False, models=1) == ranked
     assert missing(released=False, models=3) == set()
-    assert len(findings.plan(False, 3)) == 16
+    assert len(findings.plan(False, 3)) == 18
     assert missing(released=False, models=3, compared=["judge"]) == {"table10_stance_comparison"}
 
 

@@ -1,7 +1,6 @@
 """Judge: replies read or refused, panels, requests that a response cannot steer, and the tables."""
 
 import json
-import math
 import re
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esfp import agreement, calls, files, judge, llm_judges, params, validation
+from esfp import calls, files, judge, llm_judges, params, validation
 from esfp.judge import panel_label, parse_labels, parse_stance
 from esfp.questions import labels_question, stance_question
 
@@ -234,36 +233,6 @@ LABELLED = pd.DataFrame(
 )
 
 
-def test_agreement_by_hand():
-    whole = agreement.pairwise(LABELLED, ["x", "y"], ["model"]).iloc[0]
-    # five sentences with both labels: agree on 3; x has A2 B2 C1, y has A2 B2 C1: p_e = 9/25
-    assert (whole["n"], whole["agreement"]) == (5, 0.6)
-    assert whole["kappa"] == pytest.approx((0.6 - 0.36) / (1 - 0.36))
-    by = agreement.pairwise(LABELLED, ["x", "y"], ["model", "phrasing"]).set_index("phrasing")
-    assert by.loc["P0", "agreement"] == 0.75 and by.loc["P1", "kappa"] == 0
-    disputed = agreement.disputed(LABELLED, ["x", "y"])
-    assert disputed.tolist() == [False, True, False, False, True, False]
-    shares = agreement.shares(LABELLED, "label", ["A", "B", "C"], ["phrasing"])
-    assert shares.loc["P0"].tolist() == [0.25, 0.25, 0.5, 0]
-    assert shares.loc["P1"].tolist() == [0, 0, 0.5, 0.5]
-
-
-def test_kappa_where_it_is_undefined():
-    assert math.isnan(agreement.cohen_kappa(["A", "A"], ["A", "A"]))
-    assert math.isnan(agreement.cohen_kappa([], []))
-    assert agreement.cohen_kappa(["A", "B"], ["A", "B"]) == 1
-
-
-def test_against_reference_by_hand():
-    scores = agreement.against_reference(list("AABBC"), list("ABBBA"), ["A", "B", "C"])
-    assert scores["agreement"] == 0.6
-    assert (scores["precision_A"], scores["recall_A"]) == (0.5, 0.5)
-    assert scores["precision_B"] == pytest.approx(2 / 3) and scores["recall_B"] == 1
-    assert math.isnan(scores["precision_C"]) and scores["recall_C"] == 0
-    # p_e = (2·2 + 2·3 + 1·0) / 25
-    assert scores["kappa"] == pytest.approx((0.6 - 0.4) / (1 - 0.4))
-
-
 GOLD = pd.DataFrame(
     {
         "item_id": [f"T1-{i:02d}" for i in range(12)],
@@ -318,23 +287,18 @@ def test_labels_are_out_of_sample():
 
 def test_results_names_and_values(tmp_path):
     frame = responses(TEXTS)
-    judges = [{"name": "x", "kind": "words"}, {"name": "y", "kind": "words"}]
     quality = pd.DataFrame(
         [("x", "all", 0.5), ("panel", "all", 0.25), ("panel", "held_out", 0.125)],
         columns=["judge", "part", "kappa"],
     )
     stance_quality = pd.DataFrame({"part": ["all", "held_out"], "kappa": [0.75, 0.625]})
     stances = frame[files.KEYS].assign(stance=["positive", None, "neutral"])
-    out = judge.results(
-        quality, stance_quality, judge.split_counts(frame), LABELLED, stances, judges
-    )
+    out = judge.results(quality, stance_quality, judge.split_counts(frame), LABELLED, stances)
     assert out["judge.kappa.x"] == 0.5 and out["judge.kappa.panel"] == 0.25
     assert out["judge.kappa.panel.held_out"] == 0.125
     assert out["judge.stance.kappa"] == 0.75 and out["judge.stance.kappa.held_out"] == 0.625
     assert out["judge.sentences.m"] == 3 and out["judge.fragments.m"] == 2
     assert out["judge.fragment_share.m"] == 0.4
-    assert out["judge.agreement_between.m"] == 0.6
-    assert out["judge.disputed_share.m"] == pytest.approx(2 / 6)
     assert out["judge.label_share.missing.m"] == pytest.approx(1 / 6)
     assert out["judge.stance_share.missing.m"] == pytest.approx(1 / 3)
     files.write_json(tmp_path / "judge.json", out)

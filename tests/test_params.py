@@ -37,6 +37,7 @@ WHOLE = CANDIDATE + PROVIDER + JUDGE
         (CANDIDATE + PROVIDER + "judge: {judges: []}\n", "needs at least one judge, for example"),
         (CANDIDATE + JUDGE, "provider 'p' is not defined"),
         (WHOLE.replace("provider: p}", "provider: p}, {name: m, provider: p}"), "there twice"),
+        (WHOLE.replace("name: j", "name: panel"), "judge.judges.0.name: 'panel' is what results"),
         (WHOLE.replace("'http://here'", "'http://here', key_env: sk-ab-12"), "not a key"),
         (WHOLE.replace("kind: words", "kind: wrods"), "judge.judges.0"),
         (WHOLE.replace("base_url: 'http://here'", "concurrency: 3"), "either base_url or embedded"),
@@ -100,6 +101,16 @@ def test_a_changed_weight_changes_the_files_of_later_stages_alone(tmp_path, monk
     params.write_stage_parameters(path)
     changed = {f.stem for f, when in before.items() if f.stat().st_mtime_ns != when}
     assert changed == {"score", "bootstrap", "figures"}
+
+
+def test_the_score_stage_reads_the_reference_labels(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(WHOLE.replace("judge: {", "judge: {gold: my/gold, "))
+    loaded = params.load(path)
+    assert params.stage_parameters(loaded, "score", "run")["gold"] == "my/gold"
+    assert "my/gold/sentences.csv" in params.inputs(loaded)["score"]
+    released = params.load(REPO / "params/published.yaml")
+    assert params.stage_parameters(released, "score", "published")["gold"] is None
 
 
 def test_the_papers_cohort_is_table_4_at_the_papers_concurrency():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from esfp import attribution, corpus, coverage, equations, files, score
+from esfp import attribution, corpus, coverage, equations, files, rankings, score
 
 # --- attribution ----------------------------------------------------------------------------
 
@@ -130,6 +130,25 @@ def test_a_response_that_was_never_judged_is_not_one_without_sentences():
     assert table["n_missing"].isna().tolist() == [False, True]
     empty = score.measures(responses, judged[:0], stances[:0])
     assert empty["n_b"].isna().all() and empty["scd"].isna().all()
+
+
+def test_one_judges_labels_in_place_of_the_panels():
+    cells = [
+        cell("m", "T1-01", "P1", "Nothing.", "CCA"),
+        cell("m", "T1-01", "P2", "I think so.", "C-B"),
+        cell("m", "T1-01", "P3", "Yes.", ""),
+        cell("m", "T1-01", "P4", "I think", "BB", status="refused"),
+    ]
+    responses, judged, stances = tables(cells)
+    judged["label_one"] = ["A", "B", "A", "A", "B", "B", "B", "B"]
+    panel = score.measures(responses, judged, stances)
+    one = score.relabelled(panel, judged, "label_one")
+    np.testing.assert_allclose(one["scd"], [1 / 3, 2 / 3, np.nan, np.nan])
+    assert one["n_missing"].tolist()[:3] == [0, 0, 0] and one.loc[3, ["n_a", "n_b"]].isna().all()
+    same = ["model", "ar", "n_self", "stance"]
+    pd.testing.assert_frame_equal(one[same], panel[same])
+    pd.testing.assert_frame_equal(score.relabelled(panel, judged, "label"), panel)
+    np.testing.assert_allclose(panel["scd"], [0, 1, np.nan, np.nan])
 
 
 def test_measures_fit_their_schema_and_come_back(tmp_path):
@@ -531,3 +550,21 @@ def test_a_model_s_measures_do_not_depend_on_the_order_of_the_items():
 def test_numbers_by_name():
     table = pd.DataFrame({"model": ["a b"], "rank": pd.array([None], "Int64"), "esfp": [0.5]})
     assert score.numbers(table, ["rank", "esfp"]) == {"score.rank.a b": None, "score.esfp.a b": 0.5}
+
+
+def test_rankings_under_other_labels_are_held_against_the_runs_own():
+    def scored(*esfp):
+        table = pd.DataFrame({"model": list("abcd"), "esfp": esfp, "cpc_kappa": 0.1, "n_cpc": 9})
+        table[["delta_scd", "delta_scd_low", "delta_scd_high"]] = 0.2
+        table["rank"] = table["esfp"].rank(ascending=False, method="min").astype("Int64")
+        return table.sort_values("rank")
+
+    own, gap = scored(0.4, 0.3, 0.2, np.nan), scored(0.2, 0.4, np.nan, np.nan)
+    swapped, more = scored(0.3, 0.4, 0.2, np.nan), scored(0.4, 0.3, 0.2, 0.1)
+    kinds = {"panel": own, "one": swapped, "two": more, "corrected": gap}
+    table = rankings.by_labels(kinds).set_index(["labels", "model"])
+    tau = table["tau"].groupby("labels").first()
+    assert tau[["panel", "one", "two"]].tolist() == pytest.approx([1, 1 / 3, 1])
+    assert np.isnan(tau["corrected"])  # two models have both scores
+    assert table.loc["one", "rank"].dropna().to_dict() == {"b": 1, "a": 2, "c": 3}
+    assert table.loc["corrected", "rank"].isna().all() and table.loc[("two", "d"), "rank"] == 4

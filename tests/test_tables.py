@@ -38,6 +38,12 @@ def scores_of(names):
     return table.assign(n_ar=pd.NA, n_scd=pd.NA, coverage=np.nan)
 
 
+def judges_of(names):
+    own = scores_of(names).assign(delta_scd_low=-0.2, delta_scd_high=0.3)
+    few = own.assign(esfp=[0.1, *[np.nan] * (len(names) - 1)], delta_scd_low=np.nan)
+    return rankings.by_labels({"panel": own, "a|judge": own, "corrected": few})
+
+
 def read_back(text, source):
     """Rows of cells as pandoc reads them: a list of rows, each a list of plain strings."""
     document = subprocess.run(
@@ -93,6 +99,7 @@ def every_table():
         "table5_leaderboard": tables.leaderboard(scores_of(NASTY)),
         "table6_sensitivity": tables.sensitivity(rankings.sensitivity(RELEASED)),
         "table7_quantities": tables.quantities(scores_of(NASTY)),
+        "table8_judges": tables.judges(judges_of(NASTY)),
         "table9_judge_comparison": tables.judge_comparison(compared("kappa precision_B recall_B")),
         "table10_stance_comparison": tables.stance_comparison(compared("kappa agreement")),
     }
@@ -161,6 +168,16 @@ def test_sensitivity_shows_ties_and_what_was_printed():
     assert [cell[0] for cell in alone[1:]] == ["0.255", "[0.214, 0.286]", "0.214", "DeepSeek-V3.2"]
     columns, _ = cells.cells(tables.sensitivity(rankings.sensitivity(RELEASED)))
     assert "printed $\\tau$" not in [column.heading for column in columns]
+
+
+def test_judges_are_named_and_a_partial_correction_has_no_rank():
+    columns, rows = cells.cells(tables.judges(judges_of(["a", "b", "c"])))
+    assert [row[0][0] for row in rows[::3]] == ["panel", "a|judge alone", "panel, corrected"]
+    shown = pd.DataFrame(rows, columns=[column.heading for column in columns])
+    assert shown["rank"].tolist() == [("1",), ("2",), ("3",)] * 2 + [("–",)] * 3
+    assert shown["95% interval"].tolist() == [("[−0.200, 0.300]",)] * 6 + [("–",)] * 3
+    columns, _ = cells.cells(tables.judges(judges_of(["a", "b"])))
+    assert "$\\tau_{b}$" not in [column.heading for column in columns]
 
 
 def test_phrasings_quote_the_template_and_mark_the_contrast():

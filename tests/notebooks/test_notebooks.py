@@ -67,6 +67,13 @@ def test_all_stages_on_four_items(workspace, server):
     assert results["score.delta_ar.steady"] == pytest.approx(1 - 1 / 4)
     assert results["score.delta_scd.steady"] > 0
     assert sum(server.calls()) == 40
+    # nobody has labelled these answers, and the scores under either judge are there all the same
+    assert results["score.corrected.delta_scd.steady"] is None
+    assert results["score.under.panel.esfp.steady"] == results["score.esfp.steady"]
+    assert results["score.under.words.delta_scd.steady"] is not None
+    score = (out / "notebooks/4_score.ipynb").read_text()
+    assert "steady stays uncorrected: 0 of 4 items have reference labels" in score
+    assert (out / "tables/table8_judges.md").exists() and (out / "figures/fig8_judges.pdf").exists()
 
     # a model that is taken out of the params keeps its files, and is in no score
     path = workspace.params("tiny", server.base_url, models=("steady",))
