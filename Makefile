@@ -32,9 +32,9 @@ endif
 run := $(patsubst params/%.yaml,%,$(params_file))
 endif
 
-ifneq ($(filter plan,$(MAKECMDGOALS)),)
+ifneq ($(filter plan fewshot,$(MAKECMDGOALS)),)
 ifeq ($(PARAMS),)
-$(error make plan needs a params file: PARAMS=params/mine.yaml)
+$(error make $(filter plan fewshot,$(MAKECMDGOALS)) needs a params file: PARAMS=params/mine.yaml)
 endif
 endif
 
@@ -59,7 +59,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan annotate smoke browser test lint clean distclean
+.PHONY: help all mine plan annotate fewshot smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
 annotate: .venv/installed  ## a page on which people label sentences: [NAME=ann] [PORT=8765]
 	@$(PY) -m esfp.annotate $(call given,NAME,--name) $(call given,PORT,--port)
 
+fewshot: .venv/installed  ## reference labels guessed by the models of PARAMS=params/mine.yaml [MODEL=name]
+	@$(PY) -m esfp.few_shot --params $(params_file) $(call given,MODEL,--model)
+
 smoke: outputs/smoke/report.pdf  ## the whole pipeline live on the embedded model, 12 items, in minutes
 
 browser:
@@ -105,7 +108,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
-	  \) -delete
+	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -138,8 +141,8 @@ renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys lines providers schema) $(call sums,corpus/gold/human_*.csv) \
-    .venv/installed
+    $(call code,params files keys lines providers schema) \
+    $(call sums,corpus/gold/human_*.csv corpus/gold/llm_*.csv) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
@@ -162,7 +165,8 @@ handed_on = cat $(addprefix outputs/$*/,$(1)) 2>/dev/null | cksum > $@.$$PPID; $
 outputs/%/notebooks/1_generate.sum: outputs/%/notebooks/1_generate.ipynb
 	@$(call handed_on,params/generate.yaml results/generate.json responses/*.parquet)
 outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
-	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet stances/*.parquet)
+	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet \
+	    stances/*.parquet judge_comparison.csv stance_comparison.csv)
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
 
@@ -176,9 +180,9 @@ outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     $(call code,$(modules_generate))
 	@$(RUN) generate --params params/$*.yaml
 
-modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients corpus cues \
-    encoder gold human llm_judges offline powered preflight questions replies self_preference stance \
-    style tally usage validation
+modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients comparison \
+    corpus cues encoder gold human llm_judges offline powered preflight questions replies \
+    self_preference stance style tally usage validation
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))

@@ -54,6 +54,14 @@ _OPENERS = (
     "that said|here|now|so|well|okay|let"
 )
 
+_ABOUT_THE_TALK = (
+    "note|consider|remember|recogni[sz]e|acknowledge|understand|keep|approach|examine|clarify|"
+    "be (?:mindful|aware)"
+)
+_NECESSARY = (
+    r"(?:important|essential|crucial|vital|necessary|imperative|critical)(?: for [\w' ]{1,40})?"
+)
+
 _PATTERNS = {
     "first person": r"\b(?:i|me|my|mine|myself|i['’](?:d|m|ve|ll))\b",
     "first person plural": r"\b(?:we|us|our|ours)\b",
@@ -97,6 +105,37 @@ _PATTERNS = {
     "colon at the end": r":\s*$",
     "quotation": r"[\"“”]",
     "list or line break": r"^\s*(?:[-*•]|\d+[.)])\s|\n",
+    "stance withheld or announced": r"\b(?:rather|prefer) not\b"
+    r"|\b(?:appropriate|right|fair) for me to"
+    r"|\bi(?:['’]m| am) (?:happy|glad|here|unable|not able|committed|going)\b|\bapolog"
+    r"|\bi should (?:note|say|add)\b|\bi (?:hope|want to|would like to|can only)\b"
+    r"|\bas an? (?:agent|ai|language|seasoned|expert)\b",
+    "report of a belief": rf"\b(?:{_HOLDERS}|they|those who|camps?)\b[^.,;:]{{0,40}}"
+    r"\b(?:say|says|said|believes?|argues?|argued|holds?|held|thinks?|feels?|sees?|claims?|maintains?|contends?"
+    r"|views?|points?|asks?|objects?|prefer|worry|worried|fear|notes?|answers?|repl(?:y|ies))\b",
+    "quoted first person": r"['‘’“\"]\s*(?:i|we|my)\b|\bsays? ['‘“\"]",
+    "experience": r"\bi(?:['’]ve| have) \w+",
+    "prescription": rf"\b{_NECESSARY} (?:to|that)\b(?! (?:{_ABOUT_THE_TALK}))",
+    "prescription for the talk": rf"\b{_NECESSARY} to (?:{_ABOUT_THE_TALK})\b"
+    r"|\bworth (?:noting|considering)\b",
+    "fallacy": r"\bfallac\w+|\bfalse (?:dichotomy|assumption|premise|choice)|\bincorrect"
+    r"|\bnot (?:justif\w+|convinc\w+|persuad\w+)|\bmislead\w+|\bmisguided",
+    "requirement": r"\b(?:requires?|calls? for|demands?|a call to|a matter of"
+    r"|(?:it['’]s|it is) (?:not )?about)\b",
+    "the answer is": r"\b(?:the|my) (?:\w+ )?answer\b[^.]{0,60}\b(?:is|would be)\b|\bunequivocal",
+    "superlative": r"\bthe (?:most|least|best|worst|greatest|finest|only)\b"
+    r"|\b(?:more|less) \w+ than\b|\b(?!oth|rath|eith)\w+er than\b",
+    "right or duty": r"\b(?:rights? to|rights|dut(?:y|ies)|owes?|entitled|justice|freedom to)\b",
+    "stock phrase": r"\bplays? an? \w+ role|\btestament|\breminder|\breflect\w*|\bimportance of\b"
+    r"|\bsignificant\b",
+    "possible effect": r"\bcan (?:\w+ )?(?:lead|help|be|have|provide|make|cause|improve|reduce"
+    r"|result|contribute)\b|\bleads? to\b|\bbecause\b",
+    "past": r"\b(?:was|were|had|did|became|\w{3,}ed)\b",
+    "would": r"\bwould\b",
+    "second person": r"\b(?:you|your|let['’]?s|let us)\b",
+    "heading": r"^\W*\*\*|^[-*•] |^[a-z][\w ]{0,30}:",
+    "number": r"\d",
+    "some of several": r"\b(?:some|several|various|many|different|both|either|each)\b",
 }
 NAMES = [*_PATTERNS, "length"]
 _COMPILED = [re.compile(pattern, re.I) for pattern in _PATTERNS.values()]

@@ -12,8 +12,9 @@ import importlib.util
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import filelock
 import numpy as np
@@ -61,8 +62,23 @@ def cache_path() -> Path:
     return Path(os.environ.get("ESFP_CACHE") or "outputs/.cache") / "embeddings.sqlite"
 
 
-def _key(folder: Path, layers: int | None, text: str) -> str:
-    model = fingerprint(folder) + (f" {layers} layers" if layers else "")
+class View(NamedTuple):
+    """What a vector is the mean of: a text's word pieces as they leave one of the model's layers.
+
+    Early and middle layers keep more of a sentence's form, the last one its topic (Jawahar, Sagot
+    and Seddah, ACL 2019).
+    """
+
+    layers: int | None = None  # how many of the six the text goes through; all where None
+    pieces: int | None = None  # how many word pieces from the beginning; all where None
+
+
+WHOLE = View()  # the model as it was published
+
+
+def _key(folder: Path, view: View, text: str) -> str:
+    model = fingerprint(folder) + (f" {view.layers} layers" if view.layers else "")
+    model += f" {view.pieces} pieces" if view.pieces else ""
     return hashlib.sha256(f"{model} {text}".encode("utf-8", "replace")).hexdigest()
 
 
@@ -95,18 +111,59 @@ def _model(folder: Path, layers: int | None):
     return model
 
 
+def _vectors(
+    folder: Path, texts: list[str], views: Sequence[View], batch_size: int
+) -> list[np.ndarray]:
+    """Unit vectors of texts, an array a view; one pass through as many layers as these need."""
+    import torch
+
+    depths = [view.layers for view in views]
+    model = _model(folder, None if None in depths else max(depths))
+    found: list[list[np.ndarray]] = [[] for _ in views]
+    for start in range(0, len(texts), batch_size):
+        words = model.preprocess(texts[start : start + batch_size])
+        with torch.inference_mode():
+            states = model[0].auto_model(**words, output_hidden_states=True).hidden_states
+            mask = words["attention_mask"].unsqueeze(-1).to(states[0].dtype)
+            for view, vectors in zip(views, found, strict=True):
+                inside = slice(1, 1 + view.pieces) if view.pieces else slice(None)  # 0 is [CLS]
+                kept = states[-1 if view.layers is None else view.layers][:, inside]
+                sums = (kept * mask[:, inside]).sum(dim=1)  # a mean but for its length
+                vectors.append(torch.nn.functional.normalize(sums).numpy())
+    return [np.concatenate(vectors) for vectors in found]
+
+
 def encode(
     texts: list[str],
     package: str | None = PACKAGE,
     path: str | None = None,
     batch_size: int = 64,
     cache: str | Path | None = None,
-    layers: int | None = None,
+    view: View = WHOLE,
 ) -> np.ndarray:
-    """Embed texts; those embedded before, by any run, come from the cache.
+    """Embed texts; see `encode_views`.
 
-    Texts go through the model sorted by length, which saves padding. The last digit of a
-    component (1e-7) depends on the texts that share a batch; what is cached first stays.
+    Returns
+    -------
+    ndarray of float32, shape (len(texts), 384)
+        Unit Euclidean norm, so that a dot product is a cosine.
+    """
+    return encode_views(texts, [view], package, path, batch_size, cache)[0]
+
+
+def encode_views(
+    texts: list[str],
+    views: Sequence[View],
+    package: str | None = PACKAGE,
+    path: str | None = None,
+    batch_size: int = 64,
+    cache: str | Path | None = None,
+) -> list[np.ndarray]:
+    """Embed texts in several ways at once; those embedded before, by any run, come from the cache.
+
+    Texts go through the model sorted by length, which saves padding, and once for all views. The
+    last digit of a component (1e-7) depends on the texts that share a batch; what is cached first
+    stays.
 
     Parameters
     ----------
@@ -116,38 +173,32 @@ def encode(
         See `model_folder`.
     cache
         SQLite file, which several processes may share; see `cache_path` for the default.
-    layers
-        How many of the model's six layers the texts go through before the mean over their words
-        is taken; all where absent. Early and middle layers keep more of a sentence's form, the
-        last one its topic (Jawahar, Sagot and Seddah, ACL 2019).
 
     Returns
     -------
-    ndarray of float32, shape (len(texts), 384)
-        Unit Euclidean norm, so that a dot product is a cosine.
+    list of ndarray of float32, shape (len(texts), 384)
+        One a view, of unit Euclidean norm.
     """
     folder = model_folder(package, path)
-    keys = {text: _key(folder, layers, text) for text in set(texts)}
+    keys = {text: [_key(folder, view, text) for view in views] for text in set(texts)}
     with _cache(cache or cache_path()) as database:
-        known = _fetch(database, keys.values())
-        missing = [text for text, key in keys.items() if key not in known]
+        known = _fetch(database, [key for each in keys.values() for key in each])
+        missing = [text for text, each in keys.items() if not known.keys() >= set(each)]
         missing.sort(key=lambda text: (len(text), text))
         for start in range(0, len(missing), _CHUNK):
             chunk = missing[start : start + _CHUNK]
-            vectors = _model(folder, layers).encode(
-                chunk, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-            )
             rows = [
-                (keys[text], vector.astype("<f4").tobytes())
+                (keys[text][place], vector.astype("<f4").tobytes())
+                for place, vectors in enumerate(_vectors(folder, chunk, views, batch_size))
                 for text, vector in zip(chunk, vectors, strict=True)
             ]
             with database:
                 database.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", rows)
         if missing:  # read back: another process may have been first
-            known |= _fetch(database, [keys[text] for text in missing])
+            known |= _fetch(database, [key for text in missing for key in keys[text]])
     if not texts:
-        return np.empty((0, WIDTH), np.float32)
-    return np.stack([known[keys[text]] for text in texts])
+        return [np.empty((0, WIDTH), np.float32) for _ in views]
+    return [np.stack([known[keys[text][place]] for text in texts]) for place in range(len(views))]
 
 
 def _fetch(database: sqlite3.Connection, keys) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ CEILING, FLOOR = 0.6, 0.05  # mean δSCD of an item, caption of Figure 6
 SCENES = ("P0", "P2", "P4")  # the phrasings of Figure 2
 
 
-def plan(released: bool, models: int) -> dict[str, str | None]:
+def plan(
+    released: bool, models: int, compared: Collection[str] = ("judge", "stance")
+) -> dict[str, str | None]:
     """Say for each table and figure None, or the reason why this run does not have it.
 
     Parameters
@@ -24,10 +27,14 @@ def plan(released: bool, models: int) -> dict[str, str | None]:
         The run starts from released score tables and has nothing per item.
     models
         Number of scored models.
+    compared
+        Which offline judges the run has compared with others: of sentences (judge), of responses
+        (stance).
     """
     stems = [
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
         *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
+        *("table9_judge_comparison", "table10_stance_comparison"),
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
         *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
     ]
@@ -35,6 +42,10 @@ def plan(released: bool, models: int) -> dict[str, str | None]:
     if released:
         for stem in ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"):
             reasons[stem] = "needs responses by item; the released tables have one row a model"
+    offline = {"judge": "table9_judge_comparison", "stance": "table10_stance_comparison"}
+    for kind, stem in offline.items():
+        if kind not in compared:
+            reasons[stem] = "needs an offline judge; this run has none"
     if models < FEWEST_MODELS:
         for stem in ("table6_sensitivity", "fig5_structure"):
             reasons[stem] = f"needs {FEWEST_MODELS} models or more; this run has {models}"

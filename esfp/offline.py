@@ -23,19 +23,19 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from esfp.cues import count_cues, frames
-from esfp.encoder import encode
+from esfp.encoder import WHOLE, View, encode
 from esfp.files import DataError
 from esfp.gold import LABELS as LABELS  # both are used by other modules from here
 from esfp.gold import load_gold as load_gold
 
 KINDS = ["embedding", "words", "combined"]
 
-MIDDLE = 3  # of MiniLM's six layers
+MIDDLE = View(layers=3)  # of MiniLM's six
 
 
-def vectors(layers: int | None) -> Pipeline:
-    """Standardized all-MiniLM-L6-v2 vectors of texts, from its first `layers` layers or all."""
-    return make_pipeline(FunctionTransformer(encode, kw_args={"layers": layers}), StandardScaler())
+def vectors(view: View = WHOLE) -> Pipeline:
+    """Standardized all-MiniLM-L6-v2 vectors of texts."""
+    return make_pipeline(FunctionTransformer(encode, kw_args={"view": view}), StandardScaler())
 
 
 def cues() -> Pipeline:
@@ -75,6 +75,16 @@ def side_by_side(*parts: tuple[object, float]) -> FeatureUnion:
     return union.set_params(transformer_weights=dict(zip(names, weights, strict=True)))
 
 
+def counted_parts() -> tuple[tuple[object, float], ...]:
+    """Words, frames and cues, with their weights."""
+    return (words(), 1), (frame_counts(), 1), (cues(), 0.1)
+
+
+def combined_parts() -> tuple[tuple[object, float], ...]:
+    """What the judge 'combined' reads: the vectors of the middle layer, and what is counted."""
+    return (vectors(MIDDLE), 0.05), *counted_parts()
+
+
 def sentence_judge(kind: str) -> Pipeline:
     """An untrained judge of sentences: texts in, labels A, B, C out.
 
@@ -84,13 +94,12 @@ def sentence_judge(kind: str) -> Pipeline:
     weights keep a few dozen cues from being drowned by 384 components, and either from drowning
     the words.
     """
-    counted = (words(), 1), (frame_counts(), 1), (cues(), 0.1)
     if kind == "embedding":
         return make_pipeline(side_by_side((vectors(MIDDLE), 1), (cues(), 2)), kernel())
     if kind == "words":
-        return make_pipeline(side_by_side(*counted), linear())
+        return make_pipeline(side_by_side(*counted_parts()), linear())
     if kind == "combined":
-        return make_pipeline(side_by_side((vectors(MIDDLE), 0.05), *counted), linear())
+        return make_pipeline(side_by_side(*combined_parts()), linear())
     raise ValueError(f"unknown kind of offline judge '{kind}'; choose one of {KINDS}")
 
 
@@ -175,8 +184,13 @@ class CrossFitted:
 
 
 def best(probabilities: np.ndarray) -> list[str]:
-    """The likeliest label of each row."""
-    return [LABELS[place] for place in probabilities.argmax(axis=1)]
+    """The likeliest label of each row, B only where it is as likely as A and C together.
+
+    The judge prompt asks for that caution: B only where the author's view is in the foreground.
+    """
+    doubtful = probabilities.copy()
+    doubtful[probabilities[:, 1] < 0.5, 1] = -1
+    return [LABELS[place] for place in doubtful.argmax(axis=1)]
 
 
 def train(gold: pd.DataFrame, folds: int, build) -> CrossFitted:

@@ -233,7 +233,8 @@ def inputs(params: Params) -> dict[str, list[str]]:
         reads["generate"].append(params.generate.system_prompt)
         gold = [f"{params.judge.gold}/{name}.csv" for name in ("sentences", "stances")]
         reads["score"].append(gold[0])
-        gold += sorted(map(str, Path(params.judge.gold).glob("human_*.csv")))
+        for optional in ("human_*.csv", "llm_*.csv"):
+            gold += sorted(map(str, Path(params.judge.gold).glob(optional)))
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:
         printed = Path(params.released).with_name("printed.yaml")

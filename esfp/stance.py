@@ -18,11 +18,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from esfp.cues import count_cues
-from esfp.encoder import encode
-from esfp.offline import LABELS, deal, fit, members, same_sums, scores, sentence_judge
+from esfp.encoder import WHOLE, View, encode, encode_views
+from esfp.offline import LABELS, MIDDLE, deal, fit, members, same_sums, scores, sentence_judge
 from esfp.text import split_sentences
 
-FORM, SENSE = 3, 5  # layers of MiniLM's six: for how a sentence is built, for what it means
+FORM, SENSE = MIDDLE, View(layers=5)  # how a sentence is built, and what it means
+VIEWS = [FORM, SENSE, WHOLE]
 FRAMES = [
     ("I agree. {}", "I disagree. {}"),
     ("It is true that {}", "It is false that {}"),
@@ -51,22 +52,20 @@ def read(texts: Sequence[str], claims: Sequence[str]) -> Read:
     known = sorted(set(claims))
     place = np.array([known.index(claim) for claim in claims], int)[owner]
 
-    def cosines(vectors: np.ndarray, others: list[str], layers: int | None) -> np.ndarray:
-        return np.einsum("ij,ij->i", vectors, encode(others, layers=layers)[place])
+    def cosines(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return np.einsum("ij,ij->i", vectors, others[place])
 
-    vectors = {layers: encode(sentences, layers=layers) for layers in (FORM, SENSE, None)}
-    sides = [
-        cosines(vectors[None], [frame.format(claim) for claim in known], None)
-        for pair in FRAMES
-        for frame in pair
-    ]
+    form, sense, whole = vectors = encode_views(sentences, VIEWS)
+    framed = [[frame.format(claim) for claim in known] for pair in FRAMES for frame in pair]
+    sides = [cosines(whole, encode(each)) for each in framed]
+    near = [cosines(*each) for each in zip(vectors, encode_views(known, VIEWS), strict=True)]
     return Read(
         owner,
         sentences,
         count_cues(sentences),
-        vectors[FORM],
-        vectors[SENSE],
-        np.stack([cosines(vectors[layers], known, layers) for layers in vectors], axis=1),
+        form,
+        sense,
+        np.stack(near, axis=1),
         np.stack(sides[::2], axis=1) - np.stack(sides[1::2], axis=1),
     )
 

@@ -280,3 +280,35 @@ def judges(frame: pd.DataFrame) -> Table:
             Column(r"$\tau_{b}$", "tau", three, optional=True),
         ],
     )
+
+
+def judge_comparison(frame: pd.DataFrame) -> Table:
+    """Table 9: ways to label sentences offline, held against the reference labels.
+
+    Parameters
+    ----------
+    frame
+        As `esfp.comparison.wide` returns it.
+    """
+    shown = {r"$\kappa$": "kappa", "prec. B": "precision_B", "rec. B": "recall_B"}
+    return _comparison(frame, shown)
+
+
+def stance_comparison(frame: pd.DataFrame) -> Table:
+    """Table 10: ways to extract a stance offline, held against the reference stances."""
+    return _comparison(frame, {r"$\kappa$": "kappa", "agreement": "agreement"})
+
+
+def _comparison(frame: pd.DataFrame, shown: dict[str, str]) -> Table:
+    parts = {"train": "train", "held_out": "held out"}
+    names = [f"{what}_{part}" for part in parts for what in shown.values()]
+    headings = [f"{heading}, {words}" for words in parts.values() for heading in shown]
+    measured = zip(headings, names, strict=True)
+    return Table(
+        frame[["judge", "n", *names]],
+        [
+            Column("Judge", "judge", text, "l", 0.3),
+            Column("$n$", "n", integer),
+            *(Column(heading, name, three) for heading, name in measured),
+        ],
+    )

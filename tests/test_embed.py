@@ -57,6 +57,17 @@ def test_two_processes_share_a_cache(cache):
         assert database.execute("SELECT count(*) FROM embeddings").fetchone() == (4,)
 
 
+def test_views_in_one_pass_are_those_of_one_each(cache, tmp_path):
+    views = [encoder.WHOLE, encoder.View(layers=3), encoder.View(layers=4, pieces=2)]
+    together = encoder.encode_views(TEXTS, views)
+    alone = [encoder.encode(TEXTS, cache=tmp_path / "other", view=view) for view in views]
+    for one, other in zip(together, alone, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert len({vectors.tobytes() for vectors in together}) == 3
+    published = encoder._model(encoder.model_folder(), None).encode(TEXTS)
+    assert together[0] == pytest.approx(published, abs=1e-6)
+
+
 def test_a_damaged_cache_is_named(cache):
     cache.parent.mkdir(parents=True)
     cache.write_bytes(b"not a database, " * 100)

@@ -383,7 +383,8 @@ def test_plan_names_what_a_run_cannot_show():
     assert missing(released=True, models=8) == per_item
     assert missing(released=False, models=1) == ranked
     assert missing(released=False, models=3) == set()
-    assert len(findings.plan(False, 3)) == 16
+    assert len(findings.plan(False, 3)) == 18
+    assert missing(released=False, models=3, compared=["judge"]) == {"table10_stance_comparison"}
 
 
 def test_stale_files_go_and_names_stay_text(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from esfp import agreement, cues, offline, stance, validation
+from esfp import agreement, comparison, cues, offline, stance
 from esfp.files import DataError
 
 KEYS = "response_id,item_id,type,phrasing,voice,split"
@@ -76,6 +76,7 @@ def test_cues_by_hand():
         "comparison of worth",
         "holder of a view",
         "report",
+        "report of a belief",
         "several sides",
         "verdict",
         "negation",
@@ -85,6 +86,22 @@ def test_cues_by_hand():
     }
     assert found["first person"] == 1 and found["length"] == pytest.approx(np.log(12))
     assert cues.count_cues([]).shape == (0, len(cues.NAMES))
+
+
+@pytest.mark.parametrize(
+    ("text", "cue"),
+    [
+        ("I would rather not say whether I agree.", "stance withheld or announced"),
+        ("Others believe that it is better to be kind.", "report of a belief"),
+        ("Young people say 'I think a good life needs no children'.", "quoted first person"),
+        ("It is essential for teenagers to find a balance.", "prescription"),
+        ("It is important to note that views differ.", "prescription for the talk"),
+        ("This is a classic logical fallacy.", "fallacy"),
+    ],
+)
+def test_cues_of_kinds_that_are_easily_confused(text, cue):
+    found = dict(zip(cues.NAMES, cues.count_cues([text])[0], strict=True))
+    assert found[cue] and not (cue != "prescription" and found["prescription"])
 
 
 def test_a_cue_counts_at_most_three_times():
@@ -230,18 +247,64 @@ def test_no_sentences_no_labels(some_gold):
     assert labels("words", some_gold[0], some_gold[0].iloc[:0]).tolist() == []
 
 
-def test_probabilities_of_language_models_are_compared_where_there_are_any(tmp_path, some_gold):
-    sentences, _ = some_gold
-    known = sentences.iloc[:50]
-    right = pd.get_dummies(known["label"]).reindex(columns=offline.LABELS).astype(float)
+@pytest.fixture
+def right(some_gold):
+    """A language model that is right, and sure, about the first two hundred sentences."""
+    known = some_gold[0].iloc[:200]
+    table = pd.get_dummies(known["label"]).reindex(columns=offline.LABELS).astype(float)
+    return known, table.assign(sentence_id=known["sentence_id"], judge="big")
+
+
+def test_probabilities_of_language_models_are_compared_where_there_are_any(
+    tmp_path, some_gold, right
+):
+    known, table = right
     path = tmp_path / "llm.csv"
-    right.assign(sentence_id=known["sentence_id"], judge="big").to_csv(path, index=False)
-    trained = {name: offline.train(sentences, 3, Remembers) for name in validation.candidates()}
-    table = validation.compare(sentences, 3, trained, path)
-    big = table[table["judge"] == "big"].set_index("part")
-    assert big.loc["all", "n"] == 50 and big.loc["all", "kappa"] == 1
-    wide = validation.wide(table, ["train", "held_out"])
-    assert list(wide.index)[-1] == "big" and ("train", "kappa") in wide
+    assert comparison.few_shot(path, "sentence_id", offline.LABELS) == {}
+    table.to_csv(path, index=False)
+    asked = comparison.few_shot(path, "sentence_id", offline.LABELS)
+    sentences, _ = some_gold
+    trained = {name: offline.train(sentences, 3, Remembers) for name in comparison.candidates()}
+    found = comparison.sentences(sentences, 3, trained, asked)
+    shown = comparison.wide(found, ["train", "held_out"], ["kappa", "precision_B"])
+    assert list(shown)[:3] == ["judge", "n", "kappa_train"] and shown["judge"].is_unique
+    big = shown.set_index("judge").filter(like="big", axis=0)
+    assert list(big.index) == [
+        "big, few-shot",
+        "big, few-shot, calibrated",
+        "combined with big, few-shot",
+    ]
+    assert (big["n"] == len(known)).all() and (big["kappa_train"][:2] == 1).all()
     path.write_text("sentence_id,judge,A,B\n")
     with pytest.raises(DataError, match="column 'C' is missing"):
-        validation.compare(sentences, 3, trained, path)
+        comparison.few_shot(path, "sentence_id", offline.LABELS)
+
+
+def test_few_answers_of_a_language_model_are_not_learnt_from(some_gold, right):
+    asked = {"big": right[1].set_index("sentence_id")[offline.LABELS].iloc[:3]}
+    sentences, _ = some_gold
+    trained = {name: offline.train(sentences, 3, Remembers) for name in comparison.candidates()}
+    found = comparison.sentences(sentences, 3, trained, asked)
+    assert set(found["judge"][found["judge"].str.contains("big")]) == {"big, few-shot"}
+
+
+def test_a_row_is_classified_by_what_saw_no_row_of_its_item():
+    class Seen:
+        def fit(self, inputs, labels):
+            self.inputs = set(inputs)
+            return self
+
+        def predict(self, inputs):
+            return ["seen" if each in self.inputs else "new" for each in inputs]
+
+    found = comparison.cross_fitted(Seen, GOLD["item_id"], GOLD["label"], GOLD, 3)
+    assert found.tolist() == ["new"] * 7
+
+
+def test_ways_to_extract_a_stance_are_compared(some_gold):
+    _, stances = some_gold
+    judge = stance.train(some_gold, 3)
+    found = comparison.stances(stances, 3, judge)
+    shown = comparison.wide(found, ["held_out"], ["kappa", "agreement"])
+    assert len(shown) == 3 and (shown["n"] == len(stances)).all()
+    assert shown["kappa_held_out"].notna().all()

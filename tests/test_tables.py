@@ -77,6 +77,15 @@ def expected(table):
     ]
 
 
+def compared(shown):
+    """Two judges, one of which was not measured on held-out items."""
+    frame = pd.DataFrame({"judge": ["words, logistic", "a|b_c, few-shot"], "n": [2410, 30]})
+    for part, values in {"train": [0.5, -0.01], "held_out": [0.4, np.nan]}.items():
+        for name in shown.split():
+            frame[f"{name}_{part}"] = values
+    return frame
+
+
 def every_table():
     local = params.load(REPO / "params/local.yaml")
     stages = [params.stage_parameters(local, s, "local") for s in ("generate", "judge", "embed")]
@@ -91,6 +100,8 @@ def every_table():
         "table6_sensitivity": tables.sensitivity(rankings.sensitivity(RELEASED)),
         "table7_quantities": tables.quantities(scores_of(NASTY)),
         "table8_judges": tables.judges(judges_of(NASTY)),
+        "table9_judge_comparison": tables.judge_comparison(compared("kappa precision_B recall_B")),
+        "table10_stance_comparison": tables.stance_comparison(compared("kappa agreement")),
     }
 
 
