@@ -37,6 +37,7 @@ WHOLE = CANDIDATE + PROVIDER + JUDGE
         (CANDIDATE + PROVIDER + "judge: {judges: []}\n", "needs at least one judge, for example"),
         (CANDIDATE + JUDGE, "provider 'p' is not defined"),
         (WHOLE.replace("provider: p}", "provider: p}, {name: m, provider: p}"), "there twice"),
+        (WHOLE.replace("judge: {", "judge: {folds: 2, "), "'judge.folds': input should be greater"),
         (WHOLE.replace("name: j", "name: panel"), "judge.judges.0.name: 'panel' is what results"),
         (WHOLE.replace("'http://here'", "'http://here', key_env: sk-ab-12"), "not a key"),
         (WHOLE.replace("kind: words", "kind: wrods"), "judge.judges.0"),
