@@ -80,7 +80,7 @@ class JudgeStage(Strict):
     judge_prompt: str = "corpus/prompts/judge.txt"
     stance_prompt: str = "corpus/prompts/stance.txt"
     gold: str = "corpus/gold"
-    folds: Annotated[int, Field(ge=2)] = 5
+    folds: Annotated[int, Field(ge=3)] = 5  # the stance judge leaves out two at once
     reuse: list[str] = []
 
 

@@ -107,7 +107,7 @@ class Workspace:
             "judge": {
                 "judges": judges
                 or [{"name": "embedding", "kind": "embedding"}, {"name": "words", "kind": "words"}],
-                "folds": 2,
+                "folds": 3,
             },
         }
         path = self.root / "params" / f"{name}.yaml"
@@ -122,7 +122,7 @@ class Workspace:
             env=ENVIRONMENT,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             **more,
         )
 

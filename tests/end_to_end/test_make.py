@@ -100,7 +100,7 @@ def project(workspace, server):
             env=ENVIRONMENT,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=1200,
         )
 
     workspace.make = make
