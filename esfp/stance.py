@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -110,7 +112,8 @@ def features(found: Read, judge: Pipeline) -> list[np.ndarray]:
 def _classifier(blocks: list[np.ndarray]) -> Pipeline:
     """A support vector machine to which each block counts as much as any other, however wide."""
     weights = np.concatenate([np.full(block.shape[1], block.shape[1] ** -0.5) for block in blocks])
-    machine = SVC(C=4, gamma=0.7 / len(blocks), class_weight="balanced", random_state=0)
+    gaussian = partial(rbf_kernel, gamma=0.7 / len(blocks))
+    machine = SVC(C=4, kernel=gaussian, class_weight="balanced", random_state=0)
     return make_pipeline(
         StandardScaler(),
         FunctionTransformer(lambda rows: rows * weights),

@@ -122,7 +122,7 @@ class Workspace:
             env=ENVIRONMENT,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             **more,
         )
 

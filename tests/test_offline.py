@@ -9,6 +9,7 @@ import pytest
 
 from esfp import agreement, comparison, cues, offline, stance
 from esfp.files import DataError
+from esfp.replies import STANCES as STANCE_LABELS
 
 KEYS = "response_id,item_id,type,phrasing,voice,split"
 SENTENCES = f"sentence_id,{KEYS},sentence,pass_1,pass_2,label\n"
@@ -225,7 +226,7 @@ def stances_of(gold, asked):
 def test_stance_judge_learns_and_repeats_itself(some_gold):
     _, stances = some_gold
     found = stances_of(some_gold, stances)
-    assert set(found) <= set(offline.STANCES)
+    assert set(found) <= set(STANCE_LABELS)
     assert agreement.cohen_kappa(stances["stance"], found) > 0.15
     assert (stances_of(some_gold, stances) == found).all()
     assert stance.train(some_gold, 3).predict([], [], []) == []

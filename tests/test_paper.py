@@ -243,7 +243,9 @@ ALLOWED = [
     r"`[^`]*`",  # file names and commands
     r"https?://\S+",
     r"\b[PT][0-6]\b|\bP_\{?[0-4]\}?",  # phrasings and item types
-    r"SmolLM2-135M(-Instruct)?|all-MiniLM-L6-v2",
+    r"SmolLM2(-135M(-Instruct)?)?|Qwen2\.5-Coder-[\d.]+B-Instruct|Gemma\s+3|all-MiniLM-L6-v2",
+    r"AC1",  # Gwet's coefficient
+    r"95% interval",  # of prediction-powered inference and of agreement: the level is the code's
     "|".join(map(re.escape, pd.read_csv(RELEASED)["model"])),
     r"\b(Sections?|Tables?|Figures?|Equations?|Appendix)\s+\d+(\.\d+)*",  # of the original
     r"Q_\{95\}",  # the name of a percentile, defined where it is used

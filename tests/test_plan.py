@@ -84,10 +84,10 @@ def test_a_reasoning_model_answers_with_a_trace(cohort):
 
 def test_counted_tokens_are_near_those_a_model_reports(monkeypatch):
     monkeypatch.chdir(REPO)
-    frame, how = plan.tokens(plan_calls.every(params.load("params/local.yaml"), "local"))
-    reported = files.read_shards(
-        "outputs/local/responses", ["SmolLM2-135M-Instruct"], files.RESPONSES
-    )
+    local = params.load("params/local.yaml")
+    frame, how = plan.tokens(plan_calls.every(local, "local"))
+    names = [candidate.name for candidate in local.generate.candidates]
+    reported = files.read_shards("outputs/local/responses", names, files.RESPONSES)
     assert how.startswith("counted")
     assert frame["prompt_tokens"].sum() == pytest.approx(reported["prompt_tokens"].sum(), rel=0.1)
     assert frame["answered"].all()
