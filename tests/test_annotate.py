@@ -149,7 +149,9 @@ def test_any_beginning_resembles_the_whole_and_is_the_same_for_all():
         share = frame[column].value_counts(normalize=True)
         for n in (100, 200, 400):
             assert (frame[column][:n].value_counts(normalize=True) - share).abs().max() < 0.05
-    assert frame["item_id"][:200].nunique() > 80
+    assert (
+        frame["item_id"][:200].nunique() > 65
+    )  # of 104; two dozen items hold half of the sentences
     assert not order["sentence_id"].is_monotonic_increasing
 
 
