@@ -190,12 +190,18 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def askings(path: str | Path, shas: Iterable[str]) -> list[Asked]:
-    """Every asking of `shas` that a journal knows of, in order; none where there is no journal."""
+    """Every asking of `shas` that a journal knows of, in order; none where there is no journal.
+
+    A journal that nothing was asked by since askings are kept has no table of them.
+    """
     path = Path(path).resolve()
     if not path.exists():
         return []
     wanted = set(shas)
     with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+        kept = "SELECT 1 FROM sqlite_master WHERE name = 'asked'"
+        if db.execute(kept).fetchone() is None:
+            return []
         rows = db.execute("SELECT * FROM asked ORDER BY started_at, rowid")
         return [Asked(*row) for row in rows if row[0] in wanted]
 

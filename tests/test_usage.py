@@ -1,11 +1,13 @@
 """What calls took: over all executions, with what could not be used, and at the prices given."""
 
+import contextlib
 import math
+import sqlite3
 
 import pandas as pd
 import pytest
 
-from esfp import asking, calls, generate, usage
+from esfp import asking, calls, generate, journal, usage
 from esfp.providers import Provider
 from tests.test_generate import ask
 
@@ -98,3 +100,10 @@ def test_an_endpoint_given_up_leaves_its_words_too(tmp_path, bad):
     with calls.Journal(tmp_path / "journal.sqlite") as journal, pytest.raises(calls.CallError):
         calls.complete([request], provider, journal)
     assert usage.read(tmp_path, [request.sha])["error"].tolist() == ["Incorrect API key provided"]
+
+
+def test_a_journal_of_before_askings_were_kept_has_none(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE calls (sha TEXT PRIMARY KEY, raw TEXT)")
+    assert journal.askings(path, ["a"]) == []
