@@ -24,7 +24,7 @@ from esfp.coefficients import (
     resample,
     two_raters,
 )
-from esfp.offline import LABELS
+from esfp.gold import LABELS
 
 ALL_MODELS = "all models"
 

@@ -9,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 
 from esfp import style
-from esfp.offline import LABELS
+from esfp.gold import LABELS
 
 MEASURES = {"agreement": "share agreed", "kappa": "Cohen's κ", "ac1": "Gwet's AC1"}
 

@@ -22,7 +22,7 @@ from aiohttp import web
 from markdown_it import MarkdownIt
 
 from esfp import corpus, files, human
-from esfp.offline import LABELS
+from esfp.gold import LABELS
 
 HOST = "127.0.0.1"
 HERE = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")  # else a name rebound to us

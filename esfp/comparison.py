@@ -17,8 +17,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from esfp import files, offline, stance
+from esfp.gold import LABELS
 from esfp.judge import panel_label
-from esfp.offline import LABELS, MIDDLE
+from esfp.offline import MIDDLE
 from esfp.replies import STANCES
 from esfp.validation import against
 

@@ -14,7 +14,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import filelock
 import numpy as np
@@ -62,23 +61,8 @@ def cache_path() -> Path:
     return Path(os.environ.get("ESFP_CACHE") or "outputs/.cache") / "embeddings.sqlite"
 
 
-class View(NamedTuple):
-    """What a vector is the mean of: a text's word pieces as they leave one of the model's layers.
-
-    Early and middle layers keep more of a sentence's form, the last one its topic (Jawahar, Sagot
-    and Seddah, ACL 2019).
-    """
-
-    layers: int | None = None  # how many of the six the text goes through; all where None
-    pieces: int | None = None  # how many word pieces from the beginning; all where None
-
-
-WHOLE = View()  # the model as it was published
-
-
-def _key(folder: Path, view: View, text: str) -> str:
-    model = fingerprint(folder) + (f" {view.layers} layers" if view.layers else "")
-    model += f" {view.pieces} pieces" if view.pieces else ""
+def _key(folder: Path, layers: int | None, text: str) -> str:
+    model = fingerprint(folder) + (f" {layers} layers" if layers else "")
     return hashlib.sha256(f"{model} {text}".encode("utf-8", "replace")).hexdigest()
 
 
@@ -112,23 +96,21 @@ def _model(folder: Path, layers: int | None):
 
 
 def _vectors(
-    folder: Path, texts: list[str], views: Sequence[View], batch_size: int
+    folder: Path, texts: list[str], depths: Sequence[int | None], batch_size: int
 ) -> list[np.ndarray]:
-    """Unit vectors of texts, an array a view; one pass through as many layers as these need."""
+    """Unit vectors of texts, an array a depth; one pass through as many layers as these need."""
     import torch
 
-    depths = [view.layers for view in views]
     model = _model(folder, None if None in depths else max(depths))
-    found: list[list[np.ndarray]] = [[] for _ in views]
+    found: list[list[np.ndarray]] = [[] for _ in depths]
     for start in range(0, len(texts), batch_size):
         words = model.preprocess(texts[start : start + batch_size])
         with torch.inference_mode():
             states = model[0].auto_model(**words, output_hidden_states=True).hidden_states
             mask = words["attention_mask"].unsqueeze(-1).to(states[0].dtype)
-            for view, vectors in zip(views, found, strict=True):
-                inside = slice(1, 1 + view.pieces) if view.pieces else slice(None)  # 0 is [CLS]
-                kept = states[-1 if view.layers is None else view.layers][:, inside]
-                sums = (kept * mask[:, inside]).sum(dim=1)  # a mean but for its length
+            for layers, vectors in zip(depths, found, strict=True):
+                state = states[-1 if layers is None else layers]
+                sums = (state * mask).sum(dim=1)  # a mean but for its length
                 vectors.append(torch.nn.functional.normalize(sums).numpy())
     return [np.concatenate(vectors) for vectors in found]
 
@@ -139,36 +121,40 @@ def encode(
     path: str | None = None,
     batch_size: int = 64,
     cache: str | Path | None = None,
-    view: View = WHOLE,
+    layers: int | None = None,
 ) -> np.ndarray:
-    """Embed texts; see `encode_views`.
+    """Embed texts by one layer, the last where it is not named; see `encode_layers`.
 
     Returns
     -------
     ndarray of float32, shape (len(texts), 384)
         Unit Euclidean norm, so that a dot product is a cosine.
     """
-    return encode_views(texts, [view], package, path, batch_size, cache)[0]
+    return encode_layers(texts, [layers], package, path, batch_size, cache)[0]
 
 
-def encode_views(
+def encode_layers(
     texts: list[str],
-    views: Sequence[View],
+    depths: Sequence[int | None],
     package: str | None = PACKAGE,
     path: str | None = None,
     batch_size: int = 64,
     cache: str | Path | None = None,
 ) -> list[np.ndarray]:
-    """Embed texts in several ways at once; those embedded before, by any run, come from the cache.
+    """Embed texts by several layers; those embedded before, by any run, come from the cache.
 
-    Texts go through the model sorted by length, which saves padding, and once for all views. The
-    last digit of a component (1e-7) depends on the texts that share a batch; what is cached first
-    stays.
+    A vector is the mean of a text's word pieces as they leave a layer. Early and middle layers keep
+    more of a sentence's form, the last one its topic (Jawahar, Sagot and Seddah, ACL 2019). Texts
+    go through the model sorted by length, which saves padding, and once for all layers. The last
+    digit of a component (1e-7) depends on the texts that share a batch; what is cached first stays.
 
     Parameters
     ----------
     texts
         May repeat; each different one is computed once.
+    depths
+        How many layers a text goes through, for each array; None for all, which is the model as it
+        was published.
     package, path
         See `model_folder`.
     cache
@@ -177,10 +163,10 @@ def encode_views(
     Returns
     -------
     list of ndarray of float32, shape (len(texts), 384)
-        One a view, of unit Euclidean norm.
+        One a depth, of unit Euclidean norm.
     """
     folder = model_folder(package, path)
-    keys = {text: [_key(folder, view, text) for view in views] for text in set(texts)}
+    keys = {text: [_key(folder, layers, text) for layers in depths] for text in set(texts)}
     with _cache(cache or cache_path()) as database:
         known = _fetch(database, [key for each in keys.values() for key in each])
         missing = [text for text, each in keys.items() if not known.keys() >= set(each)]
@@ -189,7 +175,7 @@ def encode_views(
             chunk = missing[start : start + _CHUNK]
             rows = [
                 (keys[text][place], vector.astype("<f4").tobytes())
-                for place, vectors in enumerate(_vectors(folder, chunk, views, batch_size))
+                for place, vectors in enumerate(_vectors(folder, chunk, depths, batch_size))
                 for text, vector in zip(chunk, vectors, strict=True)
             ]
             with database:
@@ -197,8 +183,8 @@ def encode_views(
         if missing:  # read back: another process may have been first
             known |= _fetch(database, [key for text in missing for key in keys[text]])
     if not texts:
-        return [np.empty((0, WIDTH), np.float32) for _ in views]
-    return [np.stack([known[keys[text][place]] for text in texts]) for place in range(len(views))]
+        return [np.empty((0, WIDTH), np.float32) for _ in depths]
+    return [np.stack([known[keys[text][place]] for text in texts]) for place in range(len(depths))]
 
 
 def _fetch(database: sqlite3.Connection, keys) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ import yaml
 from esfp import calls, files, params, progress
 from esfp.comparison import FEW_SHOT
 from esfp.files import DataError
-from esfp.offline import load_gold
+from esfp.gold import load_gold
 from esfp.providers import Provider
 
 PROMPTS = "corpus/few_shot.yaml"

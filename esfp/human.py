@@ -19,7 +19,7 @@ import pandas as pd
 
 from esfp import files
 from esfp.agreement import cohen_kappa, kappa_interval
-from esfp.offline import LABELS
+from esfp.gold import LABELS
 
 COLUMNS = ["sentence_id", "label", "labelled_at", "seconds", "note"]
 SKIP = "skip"

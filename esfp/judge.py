@@ -15,7 +15,7 @@ import pandas as pd
 
 from esfp import files, llm_judges, offline, stance, tally
 from esfp.agreement import shares
-from esfp.offline import LABELS
+from esfp.gold import LABELS
 from esfp.replies import STANCES
 from esfp.replies import parse_labels as parse_labels  # the stage's names for them
 from esfp.replies import parse_stance as parse_stance

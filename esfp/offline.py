@@ -24,19 +24,18 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from esfp.cues import count_cues, frames
-from esfp.encoder import WHOLE, View, encode
+from esfp.encoder import encode
 from esfp.files import DataError
-from esfp.gold import LABELS as LABELS  # both are used by other modules from here
-from esfp.gold import load_gold as load_gold
+from esfp.gold import LABELS
 
 KINDS = ["embedding", "words", "combined"]
 
-MIDDLE = View(layers=3)  # of MiniLM's six
+MIDDLE = 3  # of MiniLM's six
 
 
-def vectors(view: View = WHOLE) -> Pipeline:
-    """Standardized all-MiniLM-L6-v2 vectors of texts."""
-    return make_pipeline(FunctionTransformer(encode, kw_args={"view": view}), StandardScaler())
+def vectors(layers: int | None = None) -> Pipeline:
+    """Standardized all-MiniLM-L6-v2 vectors of texts, from its first `layers` layers or all."""
+    return make_pipeline(FunctionTransformer(encode, kw_args={"layers": layers}), StandardScaler())
 
 
 def cues() -> Pipeline:

@@ -146,7 +146,7 @@ def choices(frame: pd.DataFrame, params: Params, run: str) -> pd.DataFrame:
             "offline judges",
             left[left["stage"] == "answers"],
             1.0,
-            "judge.judges: embedding, words",
+            "judge.judges: embedding, combined",
             "the LLM panel",
         ),
         (

@@ -20,12 +20,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from esfp.cues import count_cues
-from esfp.encoder import WHOLE, View, encode, encode_views
-from esfp.offline import LABELS, MIDDLE, deal, fit, members, same_sums, scores, sentence_judge
+from esfp.encoder import encode, encode_layers
+from esfp.gold import LABELS
+from esfp.offline import MIDDLE, deal, fit, members, same_sums, scores, sentence_judge
 from esfp.text import split_sentences
 
-FORM, SENSE = MIDDLE, View(layers=5)  # how a sentence is built, and what it means
-VIEWS = [FORM, SENSE, WHOLE]
+LAYERS = [MIDDLE, 5, None]  # how a sentence is built, what it means, and its topic
 FRAMES = [
     ("I agree. {}", "I disagree. {}"),
     ("It is true that {}", "It is false that {}"),
@@ -57,10 +57,10 @@ def read(texts: Sequence[str], claims: Sequence[str]) -> Read:
     def cosines(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
         return np.einsum("ij,ij->i", vectors, others[place])
 
-    form, sense, whole = vectors = encode_views(sentences, VIEWS)
+    form, sense, whole = vectors = encode_layers(sentences, LAYERS)
     framed = [[frame.format(claim) for claim in known] for pair in FRAMES for frame in pair]
     sides = [cosines(whole, encode(each)) for each in framed]
-    near = [cosines(*each) for each in zip(vectors, encode_views(known, VIEWS), strict=True)]
+    near = [cosines(*each) for each in zip(vectors, encode_layers(known, LAYERS), strict=True)]
     return Read(
         owner,
         sentences,
@@ -148,7 +148,7 @@ class StanceJudge:
 
 
 def train(gold: tuple[pd.DataFrame, pd.DataFrame], folds: int) -> StanceJudge:
-    """Stance judges for every item, from the two tables of `offline.load_gold`.
+    """Stance judges for every item, from the two tables of `gold.load_gold`.
 
     What a classifier learns from is as uncertain as what it will be given: the sentences of each
     response are labelled by a judge that saw neither its fold nor the one the classifier is for.

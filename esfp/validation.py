@@ -9,8 +9,8 @@ import pandas as pd
 
 from esfp import offline, stance
 from esfp.agreement import against_reference
+from esfp.gold import LABELS
 from esfp.judge import panel
-from esfp.offline import LABELS
 from esfp.replies import STANCES
 
 

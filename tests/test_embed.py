@@ -57,10 +57,10 @@ def test_two_processes_share_a_cache(cache):
         assert database.execute("SELECT count(*) FROM embeddings").fetchone() == (4,)
 
 
-def test_views_in_one_pass_are_those_of_one_each(cache, tmp_path):
-    views = [encoder.WHOLE, encoder.View(layers=3), encoder.View(layers=4, pieces=2)]
-    together = encoder.encode_views(TEXTS, views)
-    alone = [encoder.encode(TEXTS, cache=tmp_path / "other", view=view) for view in views]
+def test_layers_in_one_pass_are_those_of_one_each(cache, tmp_path):
+    depths = [None, 3, 5]
+    together = encoder.encode_layers(TEXTS, depths)
+    alone = [encoder.encode(TEXTS, cache=tmp_path / "other", layers=each) for each in depths]
     for one, other in zip(together, alone, strict=True):
         assert one == pytest.approx(other, abs=1e-6)
     assert len({vectors.tobytes() for vectors in together}) == 3

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from esfp import corpus, few_shot, offline
+from esfp import corpus, few_shot
 from esfp.files import DataError
+from esfp.gold import load_gold
 from tests.conftest import REPO
 
 TASKS = few_shot.load_tasks(REPO / "corpus/few_shot.yaml")
@@ -31,7 +32,7 @@ def completion(*top):
 
 def test_examples_cover_every_label_and_no_item():
     items = corpus.load(REPO / "corpus/items.csv")["text"].tolist()
-    gold = offline.load_gold(REPO / "corpus/gold")
+    gold = load_gold(REPO / "corpus/gold")
     for task, texts in zip(TASKS.values(), gold, strict=True):
         shown = {example["answer"] for example in task.examples}
         assert shown == set(task.answers.values())

@@ -9,6 +9,7 @@ import pytest
 
 from esfp import agreement, comparison, cues, offline, stance
 from esfp.files import DataError
+from esfp.gold import LABELS, load_gold
 from esfp.replies import STANCES as STANCE_LABELS
 
 KEYS = "response_id,item_id,type,phrasing,voice,split"
@@ -34,7 +35,7 @@ def gold(tmp_path):
 
 
 def test_reference_labels_are_text_and_carry_their_claim(gold):
-    sentences, stances = offline.load_gold(gold())
+    sentences, stances = load_gold(gold())
     assert sentences["sentence"].tolist() == ["None"] and stances["text"].tolist() == ["NA"]
     assert stances["claim"].tolist() == ["Peace is good."]
 
@@ -52,17 +53,17 @@ def test_reference_labels_are_text_and_carry_their_claim(gold):
 )
 def test_wrong_reference_labels_are_named(gold, change, message):
     with pytest.raises(DataError, match=message) as error:
-        offline.load_gold(gold(**change))
+        load_gold(gold(**change))
     assert "\n" not in str(error.value)
 
 
 def test_missing_reference_labels_are_named(gold, tmp_path):
     with pytest.raises(DataError, match="sentences.csv: not there"):
-        offline.load_gold(tmp_path)
+        load_gold(tmp_path)
     folder = gold()
     (folder / "stances.csv").write_text("response_id,item_id\n", encoding="utf-8")
     with pytest.raises(DataError, match="column 'type' is missing"):
-        offline.load_gold(folder)
+        load_gold(folder)
 
 
 def test_cues_by_hand():
@@ -149,7 +150,7 @@ def test_more_folds_than_items():
 class Remembers:
     """A judge that takes down what it is trained on."""
 
-    classes_ = offline.LABELS
+    classes_ = LABELS
 
     def fit(self, texts, labels):
         self.seen = set(texts)
@@ -173,7 +174,7 @@ def test_nothing_is_labelled_by_a_judge_that_saw_its_item():
 @pytest.fixture(scope="module")
 def some_gold():
     """A third of the reference items: enough to learn from, quick to embed."""
-    sentences, stances = offline.load_gold("corpus/gold")
+    sentences, stances = load_gold("corpus/gold")
     items = sorted(set(stances["item_id"]))[::3]
     return tuple(frame[frame["item_id"].isin(items)] for frame in (sentences, stances))
 
@@ -252,7 +253,7 @@ def test_no_sentences_no_labels(some_gold):
 def right(some_gold):
     """A language model that is right, and sure, about the first two hundred sentences."""
     known = some_gold[0].iloc[:200]
-    table = pd.get_dummies(known["label"]).reindex(columns=offline.LABELS).astype(float)
+    table = pd.get_dummies(known["label"]).reindex(columns=LABELS).astype(float)
     return known, table.assign(sentence_id=known["sentence_id"], judge="big")
 
 
@@ -261,9 +262,9 @@ def test_probabilities_of_language_models_are_compared_where_there_are_any(
 ):
     known, table = right
     path = tmp_path / "llm.csv"
-    assert comparison.few_shot(path, "sentence_id", offline.LABELS) == {}
+    assert comparison.few_shot(path, "sentence_id", LABELS) == {}
     table.to_csv(path, index=False)
-    asked = comparison.few_shot(path, "sentence_id", offline.LABELS)
+    asked = comparison.few_shot(path, "sentence_id", LABELS)
     sentences, _ = some_gold
     trained = {name: offline.train(sentences, 3, Remembers) for name in comparison.candidates()}
     found = comparison.sentences(sentences, 3, trained, asked)
@@ -278,11 +279,11 @@ def test_probabilities_of_language_models_are_compared_where_there_are_any(
     assert (big["n"] == len(known)).all() and (big["kappa_train"][:2] == 1).all()
     path.write_text("sentence_id,judge,A,B\n")
     with pytest.raises(DataError, match="column 'C' is missing"):
-        comparison.few_shot(path, "sentence_id", offline.LABELS)
+        comparison.few_shot(path, "sentence_id", LABELS)
 
 
 def test_few_answers_of_a_language_model_are_not_learnt_from(some_gold, right):
-    asked = {"big": right[1].set_index("sentence_id")[offline.LABELS].iloc[:3]}
+    asked = {"big": right[1].set_index("sentence_id")[LABELS].iloc[:3]}
     sentences, _ = some_gold
     trained = {name: offline.train(sentences, 3, Remembers) for name in comparison.candidates()}
     found = comparison.sentences(sentences, 3, trained, asked)
