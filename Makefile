@@ -32,9 +32,9 @@ endif
 run := $(patsubst params/%.yaml,%,$(params_file))
 endif
 
-ifneq ($(filter plan fewshot,$(MAKECMDGOALS)),)
+ifneq ($(filter plan fewshot resolve,$(MAKECMDGOALS)),)
 ifeq ($(PARAMS),)
-$(error make $(filter plan fewshot,$(MAKECMDGOALS)) needs a params file: PARAMS=params/mine.yaml)
+$(error make $(filter plan fewshot resolve,$(MAKECMDGOALS)) needs a params file: PARAMS=params/mine.yaml)
 endif
 endif
 
@@ -59,7 +59,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan resolve annotate fewshot smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=â
 
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
 	@$(PY) -m esfp.plan --params $(params_file)
+
+resolve: .venv/installed  ## a params file as a run sees it, and where each value comes from: PARAMS=params/mine.yaml
+	@$(PY) -m esfp.resolve --params $(params_file)
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
@@ -141,7 +144,7 @@ renewed = if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Each stage's resolved parameters are rewritten only where they change.
 outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml) \
-    $(call code,params files keys lines providers schema) \
+    $(call code,params files keys layers lines providers schema) \
     $(call sums,corpus/gold/human_*.csv corpus/gold/llm_*.csv) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
 	@$(RUN) resolve --params $<
@@ -170,7 +173,7 @@ outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
 
-every := files keys lines params paper providers run schema
+every := files keys layers lines params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
 modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies \

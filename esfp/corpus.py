@@ -175,8 +175,10 @@ def load_prompt(path: str | Path) -> str:
     return _read(path).rstrip("\r\n")
 
 
-def subset(items: pd.DataFrame, per_type: int | None = None) -> pd.DataFrame:
-    """Take the first `per_type` items of each type, or all of them for None.
+def subset(
+    items: pd.DataFrame, per_type: int | None = None, types: list[str] | None = None
+) -> pd.DataFrame:
+    """Take the first `per_type` items of each of `types`, or all of them for None.
 
     Parameters
     ----------
@@ -184,6 +186,8 @@ def subset(items: pd.DataFrame, per_type: int | None = None) -> pd.DataFrame:
         As `load` returns it.
     per_type : int, optional
         Items to keep of each type, at least 1.
+    types : list of str, optional
+        Types to keep.
 
     Returns
     -------
@@ -193,8 +197,12 @@ def subset(items: pd.DataFrame, per_type: int | None = None) -> pd.DataFrame:
     Raises
     ------
     CorpusError
-        `per_type` is below 1.
+        `per_type` is below 1, or there is no item of these types.
     """
+    if types is not None:
+        items = items[items["type"].isin(types)]
+        if items.empty:
+            raise CorpusError(f"corpus.types is {types}: no item is of these types")
     if per_type is None:
         return items.reset_index(drop=True)
     if per_type < 1:

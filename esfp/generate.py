@@ -300,7 +300,8 @@ def compliance(responses: pd.DataFrame, by: str = "phrasing") -> pd.DataFrame:
 
 def load_prompts(corpus_params: dict) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Items of the run and its prompts, item × phrasing."""
-    items = corpus.subset(corpus.load(corpus_params["items"]), corpus_params["per_type"])
+    items = corpus.load(corpus_params["items"])
+    items = corpus.subset(items, corpus_params["per_type"], corpus_params["types"])
     templates = corpus.load_phrasings(corpus_params["phrasings"])["templates"]
     return items, corpus.prompts(items, templates)
 

@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from esfp import files, keys, lines
+from esfp import files, keys, layers, lines
+from esfp.layers import ParamsError as ParamsError
+from esfp.layers import merge as merge
 from esfp.providers import Embedded as Embedded  # parts of the params, used by other modules
 from esfp.providers import Provider as Provider
 from esfp.providers import Weights as Weights
@@ -21,75 +23,6 @@ from esfp.schema import Price as Price
 from esfp.schema import nearest
 
 STAGES = ["generate", "judge", "embed", "score", "bootstrap", "figures"]
-
-
-class ParamsError(files.DataError):
-    """A params file is wrong; the text is one clear line."""
-
-
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number and refuses a repeated key."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
-
-
-def _mapping(loader, node, deep=True):
-    seen = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            line = key_node.start_mark.line + 1
-            raise ParamsError(f"line {line}: the key '{key}' is there twice")
-        seen.add(key)
-    return yaml.SafeLoader.construct_mapping(loader, node, deep=deep)
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
-def _read(path: Path) -> dict:
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a SafeLoader)
-    except FileNotFoundError:
-        raise ParamsError(f"{path}: no such params file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParamsError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "invalid syntax"
-        raise ParamsError(f"{path}: not valid YAML{where}: {problem}") from None
-    except ParamsError as error:
-        raise ParamsError(f"{path}: {error}") from None
-    if not isinstance(data, dict):
-        raise ParamsError(f"{path}: expected keys and values, found {type(data).__name__}")
-    return data
-
-
-def merge(base: dict, change: dict) -> dict:
-    """`base` with `change` laid over it: mappings merge by key, anything else is replaced."""
-    merged = dict(base)
-    for key, value in change.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = merge(merged[key], value) if both else value
-    return merged
-
-
-def _resolve(path: Path, seen: tuple[Path, ...] = ()) -> dict:
-    if path.resolve() in seen:
-        raise ParamsError(f"{path}: extends itself, directly or through another file")
-    data = _read(path)
-    parent = data.pop("extends", None)
-    if parent is None:
-        return data
-    if not isinstance(parent, str):
-        raise ParamsError(f"{path}: extends takes the path of one params file")
-    return merge(_resolve(path.parent / parent, (*seen, path.resolve())), data)
 
 
 def _known_keys(place: tuple) -> list[str]:
@@ -159,7 +92,7 @@ def load(path: str | Path) -> Params:
         With one line: the file and its line, the key, what was expected and the nearest known key.
     """
     path = Path(path)
-    data = _resolve(path)
+    data = layers.resolve(path)
     if (place := keys.find(data)) is not None:
         raise ParamsError(
             f"{lines.at(path, place)}: '{'.'.join(map(str, place))}' holds something shaped like a "

@@ -32,7 +32,8 @@ COLUMNS = (
 
 def items(params: Params, per_type: int | None = None) -> pd.DataFrame:
     """Items of the run, or the first `per_type` of each type among them."""
-    return subset(subset(load(params.corpus.items), params.corpus.per_type), per_type)
+    mine = subset(load(params.corpus.items), params.corpus.per_type, params.corpus.types)
+    return subset(mine, per_type)
 
 
 def journalled(run: str) -> dict[str, dict]:

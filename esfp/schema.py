@@ -52,6 +52,7 @@ class Corpus(Strict):
     phrasings: str = "corpus/phrasings.yaml"
     lexicons: str = "corpus/lexicons.yaml"
     per_type: Annotated[int, Field(ge=1)] | None = None  # the first n items of each type
+    types: list[Literal["T1", "T2", "T3", "T4", "T5", "T6"]] | None = None  # all where absent
 
 
 class Generate(Strict):

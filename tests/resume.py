@@ -24,7 +24,7 @@ PROMPTS, SAMPLES = 500, 20
 def requests(folder: Path, samples: int) -> tuple[dict, list]:
     """Arguments of `generate.ask`, and its requests in order."""
     corpus = {name: str(REPO / path) for name, path in params.Corpus().model_dump().items() if path}
-    prompts = generate.load_prompts(corpus | {"per_type": None})[1].head(PROMPTS)
+    prompts = generate.load_prompts(corpus | {"per_type": None, "types": None})[1].head(PROMPTS)
     provider = params.Provider(base_url="http://127.0.0.1:9/v1", decoding={"temperature": 0.6})
     candidate = params.Candidate(name="m", provider="p")
     system = (REPO / "corpus/prompts/response.txt").read_text(encoding="utf-8").strip()

@@ -203,6 +203,10 @@ def test_subset_takes_the_first_of_each_type_in_order(items):
     assert corpus.subset(items.iloc[::-1], 1)["item_id"].tolist()[0] == "T6-15"
     with pytest.raises(corpus.CorpusError, match="per_type is 0"):
         corpus.subset(items, 0)
+    some = corpus.subset(items, 1, ["T6", "T1"])
+    assert some["item_id"].tolist() == ["T1-01", "T6-01"]
+    with pytest.raises(corpus.CorpusError, match="no item is of these types"):
+        corpus.subset(small[small["type"] == "T1"], None, ["T4"])
 
 
 # A user's own items

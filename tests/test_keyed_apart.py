@@ -151,7 +151,7 @@ def test_another_parsers_words_of_refusal_ask_nothing_anew(tmp_path, bad, monkey
 def test_recorded_answers_of_this_repository_are_still_taken():
     values = params.load(REPO / "params/local.yaml")
     corpus = {name: str(REPO / path) for name, path in values.corpus.model_dump().items() if path}
-    prompts = generate.load_prompts(corpus | {"per_type": None})[1]
+    prompts = generate.load_prompts(corpus | {"per_type": None, "types": None})[1]
     system = load_prompt(REPO / values.generate.system_prompt)
     for candidate in values.generate.candidates:
         path = REPO / f"outputs/local/responses/{files.slug(candidate.name)}.parquet"
