@@ -49,9 +49,28 @@ $(error COMPARE=$(COMPARE): no such run; params/$(COMPARE).yaml is not there)
 endif
 endif
 
+# make ablations [BASE=run]; make sweep PARAM=score.weights.scd VALUES=0.3,0.4,0.5 [BASE=run]
+BASE ?= local
+ifneq ($(filter ablations sweep,$(MAKECMDGOALS)),)
+ifeq ($(wildcard params/$(BASE).yaml),)
+$(error BASE=$(BASE): no such run; params/$(BASE).yaml is not there)
+endif
+endif
+ifneq ($(filter sweep,$(MAKECMDGOALS)),)
+ifeq ($(and $(PARAM),$(VALUES)),)
+$(error make sweep needs a parameter and its values: PARAM=score.weights.scd VALUES=0.3,0.4,0.5)
+endif
+endif
+
+ifneq ($(filter verify,$(MAKECMDGOALS)),)
+ifeq ($(RUN),)
+$(error make verify needs a run: RUN=local)
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
-    $(filter smoke,$(MAKECMDGOALS)) \
+    $(filter smoke,$(MAKECMDGOALS)) $(if $(filter ablations sweep,$(MAKECMDGOALS)),$(BASE)) \
     $(patsubst outputs/%/report.pdf,%,$(filter outputs/%/report.pdf,$(MAKECMDGOALS))) \
     $(patsubst outputs/%/notebooks/5_bootstrap.ipynb,%,$(filter outputs/%/notebooks/5_bootstrap.ipynb,$(MAKECMDGOALS)))
 
@@ -59,7 +78,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan resolve annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan resolve ablations sweep verify annotate fewshot smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,9 +86,10 @@ help:  ## this list
 	@echo 'make all PARAMS=params/mine.yaml makes the run that file describes, and its report.'
 
 ifeq ($(PARAMS),)
-all: paper/paper.pdf outputs/published/report.pdf outputs/local/report.pdf  ## the paper, from the runs published and local
+all: paper/paper.pdf $(foreach each,published local,outputs/$(each)/report.pdf \
+    outputs/$(each)/manifest.json)  ## the paper, from the runs published and local
 else
-all: outputs/$(run)/report.pdf
+all: outputs/$(run)/report.pdf outputs/$(run)/manifest.json
 endif
 
 mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=… [KEY_ENV=…]
@@ -84,6 +104,17 @@ plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: P
 
 resolve: .venv/installed  ## a params file as a run sees it, and where each value comes from: PARAMS=params/mine.yaml
 	@$(PY) -m esfp.resolve --params $(params_file)
+
+# what they start from: answers, labels and vectors of the base
+labelled := outputs/$(BASE)/notebooks/2_judge.ipynb outputs/$(BASE)/notebooks/3_embed.ipynb
+ablations: $(labelled)  ## what changes under each file of params/ablations, no call made: [BASE=run]
+	@$(PY) -m esfp.ablate --base params/$(BASE).yaml
+
+sweep: $(labelled)  ## the same for one parameter: PARAM=score.weights.scd VALUES=0.3,0.4,0.5 [BASE=run]
+	@$(PY) -m esfp.ablate --base params/$(BASE).yaml --param '$(PARAM)' --values '$(VALUES)'
+
+verify: .venv/installed  ## whether a run's outputs belong to its inputs, and come out the same again: RUN=local
+	@$(PY) -m esfp.verify --run '$(RUN)'
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
@@ -105,10 +136,10 @@ lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
-	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex
+	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex outputs/*/ablations outputs/*/sweeps
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
-	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
+	  -o -name 'results.json' -o -name 'manifest.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
 	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
@@ -215,6 +246,10 @@ outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))
 	@$(RUN) figures --params params/$*.yaml
+
+outputs/%/manifest.json: outputs/%/notebooks/6_figures.ipynb $(call code,manifest encoder params)
+	@$(PY) -m esfp.manifest --params params/$*.yaml
+	@touch $@
 
 # ---- what people read ------------------------------------------------------------------------
 

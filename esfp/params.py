@@ -91,8 +91,17 @@ def load(path: str | Path) -> Params:
     ParamsError
         With one line: the file and its line, the key, what was expected and the nearest known key.
     """
-    path = Path(path)
-    data = layers.resolve(path)
+    return validate(layers.resolve(path), Path(path))
+
+
+def validate(data: dict, path: Path) -> Params:
+    """Resolved values as params; `path` is the file to name where they are wrong.
+
+    Raises
+    ------
+    ParamsError
+        As `load`.
+    """
     if (place := keys.find(data)) is not None:
         raise ParamsError(
             f"{lines.at(path, place)}: '{'.'.join(map(str, place))}' holds something shaped like a "

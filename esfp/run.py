@@ -249,8 +249,14 @@ def execute(
 
 
 @contextlib.contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Keep a second process off this stage of this run."""
+def alone(target: Path) -> Iterator[None]:
+    """Keep a second process off a notebook that is being executed.
+
+    Raises
+    ------
+    DataError
+        If one is at it.
+    """
     import filelock
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -294,7 +300,7 @@ def run_stage(stage: str, path: Path) -> Path:
     if stage_values is None:
         skip(stage, target, str(values.released))
     else:
-        with _alone(target):
+        with alone(target):
             sys.stderr.write(f"{run}: {stage}\n")  # one write: stages may run side by side
             execute(Path("notebooks", f"{notebook_name(stage)}.ipynb"), target, stage_values, path)
     from esfp import paper
