@@ -10,7 +10,7 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= python3
 PY     := .venv/bin/python
-RUN    := $(PY) -m esfp.run
+STAGE  := $(PY) -m esfp.run
 sums    = $(patsubst %,.make/%.sum,$(wildcard $(1)))
 code    = $(call sums,$(patsubst %,esfp/%.py,$(1)))
 
@@ -68,6 +68,13 @@ $(error make verify needs a run: RUN=local)
 endif
 endif
 
+# make compare RUNS="a b c"
+ifneq ($(filter compare,$(MAKECMDGOALS)),)
+ifeq ($(RUNS),)
+$(error make compare needs runs in the order of time: RUNS="a b c")
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
     $(filter smoke,$(MAKECMDGOALS)) $(if $(filter ablations sweep,$(MAKECMDGOALS)),$(BASE)) \
@@ -78,7 +85,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan resolve ablations sweep verify annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan resolve ablations sweep verify compare annotate fewshot smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,8 +93,8 @@ help:  ## this list
 	@echo 'make all PARAMS=params/mine.yaml makes the run that file describes, and its report.'
 
 ifeq ($(PARAMS),)
-all: paper/paper.pdf $(foreach each,published local,outputs/$(each)/report.pdf \
-    outputs/$(each)/manifest.json)  ## the paper, from the runs published and local
+all: outputs/published/manifest.json outputs/local/manifest.json
+all: paper/paper.pdf outputs/published/report.pdf outputs/local/report.pdf  ## the paper, from the runs published and local
 else
 all: outputs/$(run)/report.pdf outputs/$(run)/manifest.json
 endif
@@ -116,6 +123,9 @@ sweep: $(labelled)  ## the same for one parameter: PARAM=score.weights.scd VALUE
 verify: .venv/installed  ## whether a run's outputs belong to its inputs, and come out the same again: RUN=local
 	@$(PY) -m esfp.verify --run '$(RUN)'
 
+compare: .venv/installed  ## runs of one instrument on successive versions of a model: RUNS="a b c"
+	@$(PY) -m esfp.compare --runs '$(RUNS)'
+
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
 annotate: .venv/installed  ## a page on which people label sentences: [NAME=ann] [PORT=8765]
@@ -136,7 +146,7 @@ lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
-	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex outputs/*/ablations outputs/*/sweeps
+	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex outputs/*/ablations outputs/*/sweeps outputs/compare
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'manifest.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
@@ -178,7 +188,7 @@ outputs/%/params/stamp: params/%.yaml $(call sums,params/*.yaml params/*/*.yaml)
     $(call code,params files keys layers lines providers schema) \
     $(call sums,corpus/gold/human_*.csv corpus/gold/llm_*.csv) .venv/installed
 	@mkdir -p $(@D) && touch $@  # first, so that what is written next is newer
-	@$(RUN) resolve --params $<
+	@$(STAGE) resolve --params $<
 outputs/%/params/generate.yaml outputs/%/params/judge.yaml outputs/%/params/embed.yaml \
 outputs/%/params/score.yaml outputs/%/params/bootstrap.yaml outputs/%/params/figures.yaml \
 outputs/%/params/prices_generate.yaml outputs/%/params/prices_judge.yaml: outputs/%/params/stamp ;
@@ -207,12 +217,12 @@ outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 every := files keys layers lines params paper providers run schema
 calling := answers asking calls failures journal local_models pace progress request text
 
-modules_generate := $(every) $(calling) generate corpus llm_judges preflight questions replies \
+modules_generate := $(every) $(calling) generate corpus drift llm_judges preflight questions replies \
     tally usage
 outputs/%/notebooks/1_generate.ipynb: outputs/%/params/generate.yaml \
     outputs/%/params/prices_generate.yaml .make/notebooks/1_generate.ipynb.sum \
     $(call code,$(modules_generate))
-	@$(RUN) generate --params params/$*.yaml
+	@$(STAGE) generate --params params/$*.yaml
 
 modules_judge := $(every) $(calling) judge agreement agreement_figures coefficients comparison \
     corpus cues encoder gold human llm_judges offline powered preflight questions replies \
@@ -220,32 +230,32 @@ modules_judge := $(every) $(calling) judge agreement agreement_figures coefficie
 outputs/%/notebooks/2_judge.ipynb: outputs/%/params/judge.yaml outputs/%/params/prices_judge.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/2_judge.ipynb.sum \
     $(call code,$(modules_judge))
-	@$(RUN) judge --params params/$*.yaml
+	@$(STAGE) judge --params params/$*.yaml
 
 modules_embed := $(every) embed encoder style
 outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     outputs/%/notebooks/1_generate.sum .make/notebooks/3_embed.ipynb.sum \
     $(call code,$(modules_embed))
-	@$(RUN) embed --params params/$*.yaml
+	@$(STAGE) embed --params params/$*.yaml
 
 modules_score := $(every) score attribution corpus coverage equations gold powered published \
     rankings replies style text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
-	@$(RUN) score --params params/$*.yaml
+	@$(STAGE) score --params params/$*.yaml
 
 modules_bootstrap := $(every) bootstrap equations style
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
-	@$(RUN) bootstrap --params params/$*.yaml
+	@$(STAGE) bootstrap --params params/$*.yaml
 
 modules_figures := $(every) figures cells corpus diagrams equations findings rankings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))
-	@$(RUN) figures --params params/$*.yaml
+	@$(STAGE) figures --params params/$*.yaml
 
 outputs/%/manifest.json: outputs/%/notebooks/6_figures.ipynb $(call code,manifest encoder params)
 	@$(PY) -m esfp.manifest --params params/$*.yaml

@@ -83,7 +83,7 @@ def _rebased(path: Path, base: Path) -> dict:
     parent = layers.extended(path, data)
     data.pop("extends", None)
     below = parent is not None and parent.parent == path.parent
-    return layers.merge(_rebased(parent, base) if below else layers.resolve(base), data)
+    return layers.over(_rebased(parent, base) if below else layers.resolve(base), data, path)
 
 
 def from_files(base: Path, folder: Path = FOLDER) -> tuple[list[Variant], dict[str, str]]:
@@ -112,7 +112,7 @@ def from_grid(base: Path, parameter: str, values: str) -> tuple[list[Variant], d
         shown = yaml.safe_dump(value, default_flow_style=True, width=200).split("\n...")[0].strip()
         name = f"{parameter}={shown}"
         try:
-            laid = params.validate(layers.merge(layers.resolve(base), change), base)
+            laid = params.validate(layers.over(layers.resolve(base), change, base), base)
             found.append(Variant(name, "", laid, params.run_name(base)))
         except files.DataError as error:
             wrong[name] = str(error)

@@ -81,6 +81,11 @@ def merge(base: dict, change: dict) -> dict:
     them by name: `judges: {words: {kind: words}, combined: null}` adds or changes the one and
     takes the other out, and leaves the rest and their order. Anything else, a list too, takes the
     place of what was there.
+
+    Raises
+    ------
+    ParamsError
+        If what is laid over a named thing is neither a mapping nor null.
     """
     merged = dict(base)
     for key, value in change.items():
@@ -88,13 +93,13 @@ def merge(base: dict, change: dict) -> dict:
         if isinstance(value, dict) and isinstance(before, dict):
             merged[key] = merge(before, value)
         elif isinstance(value, dict) and _is_named(before):
-            merged[key] = _merge_named(before, value)
+            merged[key] = _merge_named(key, before, value)
         else:
             merged[key] = value
     return merged
 
 
-def _merge_named(items: list[dict], changes: dict) -> list[dict]:
+def _merge_named(place: str, items: list[dict], changes: dict) -> list[dict]:
     known = {item["name"]: item for item in items}
     for name, change in changes.items():
         if change is None:
@@ -102,7 +107,9 @@ def _merge_named(items: list[dict], changes: dict) -> list[dict]:
         elif isinstance(change, dict):
             known[name] = merge(known.get(name, {"name": name}), change)
         else:
-            known[name] = change  # of no use there, and validation will say so
+            raise ParamsError(
+                f"{place}.{name}: write keys and values to lay over it, or null to take it out"
+            )
     return list(known.values())
 
 
@@ -122,7 +129,15 @@ def resolve(path: str | Path, seen: tuple[Path, ...] = ()) -> dict:
     data.pop("extends", None)
     if parent is None:
         return data
-    return merge(resolve(parent, (*seen, path.resolve())), data)
+    return over(resolve(parent, (*seen, path.resolve())), data, path)
+
+
+def over(base: dict, data: dict, path: Path) -> dict:
+    """`merge`, its error with the name of the file that `data` is from."""
+    try:
+        return merge(base, data)
+    except ParamsError as error:
+        raise ParamsError(f"{path}: {error}") from None
 
 
 def extended(path: Path, data: dict) -> Path | None:

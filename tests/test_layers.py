@@ -76,7 +76,7 @@ def test_an_error_in_a_thing_addressed_by_name_names_its_line(child):
     with pytest.raises(params.ParamsError, match=r"child.yaml line 7: 'judge.judges.1"):
         params.load(child)
     child.write_text(CHILD.replace("w: null", "w: 3"))
-    with pytest.raises(params.ParamsError, match=r"child.yaml line 6: 'judge.judges.1"):
+    with pytest.raises(params.ParamsError, match=r"child.yaml: judges.w: write keys and values"):
         params.load(child)
 
 
