@@ -14,6 +14,7 @@ from tests.conftest import REPO
 def released(tmp_path, monkeypatch):
     """A finished run from released scores, which needs no judge and no model."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPO))
     for name in ("corpus", "notebooks", "paper", "requirements.lock"):
         (tmp_path / name).symlink_to(REPO / name)
     (tmp_path / "params").mkdir()
