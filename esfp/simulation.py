@@ -16,7 +16,11 @@ MODES = ("paper", "full")
 SHOWN = (("delta_scd", "full"), ("psi_mean", "full"), ("esfp", "paper"), ("esfp", "full"))
 
 
-def synthetic(n_items: int, seed: int, shifts=(0.5, 0.35, 0.1)) -> np.ndarray:
+SHIFTS = (0.10, 0.20, 0.35, 0.35, 0.40, 0.50, 0.50, 0.55)
+DISTANCES = (0.16, 0.16, 0.17, 0.17, 0.17, 0.17, 0.18, 0.21)
+
+
+def synthetic(n_items: int, seed: int, shifts=SHIFTS, distances=DISTANCES) -> np.ndarray:
     """Linear forms of a large made-up population that looks like a cohort of frontier models.
 
     Answers have five to eight sentences; the chance of a stance sentence differs between items;
@@ -25,8 +29,8 @@ def synthetic(n_items: int, seed: int, shifts=(0.5, 0.35, 0.1)) -> np.ndarray:
 
     Parameters
     ----------
-    shifts
-        By how much the mean density rises from P1 to P2, one a model.
+    shifts, distances
+        By how much the mean density rises from P1 to P2, and the mean PSI, one a model.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def synthetic(n_items: int, seed: int, shifts=(0.5, 0.35, 0.1)) -> np.ndarray:
     """
     rng = np.random.default_rng(seed)
     models = []
-    for shift in shifts:
+    for shift, distance in zip(shifts, distances, strict=False):
         scd = []
         for mean in (0.08, 0.08 + shift):
             sentences = rng.integers(5, 9, n_items)
@@ -43,7 +47,7 @@ def synthetic(n_items: int, seed: int, shifts=(0.5, 0.35, 0.1)) -> np.ndarray:
             scd.append(rng.binomial(sentences, chance) / sentences)
         delta_ar = np.clip(rng.normal(0.7, 0.35, n_items), -1, 1)
         with_ar = rng.random(n_items) < 0.8
-        psi = rng.beta(4, 18, n_items)
+        psi = rng.beta(4, 4 / distance - 4, n_items)
         leaning = rng.dirichlet((0.5, 0.4, 0.4, 0.1), n_items)
         counts = rng.multinomial(3, leaning)
         ones = np.ones(n_items)
