@@ -141,7 +141,7 @@ def test_power_table(run):
 def test_intervals_cover_the_truth_of_synthetic_cohorts():
     """Mode full holds delta SCD as often as it says; holding kappa and the ceiling covers less."""
     population = simulation.synthetic(20_000, 5, (0.1, 0.35, 0.5))
-    table = simulation.coverage(population, 104, cohorts=400, draws=250, seed=5)
+    table = simulation.coverage(population, 104, cohorts=400, draws=1000, seed=5)
     covered = table.groupby(["statistic", "mode"])["covered"].mean()
     assert 0.93 <= covered["delta_scd", "full"] <= 0.97
     assert covered["esfp", "paper"] < covered["esfp", "full"]
