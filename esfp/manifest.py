@@ -20,15 +20,11 @@ from typing import Any
 
 from esfp import encoder, files, params
 
-# what the stages write, in the order of the stages; notebooks and reports tell it again
-OUTPUTS = [
-    ("judge", ["judged/*.parquet", "stances/*.parquet", "judge_*.csv", "stance_*.csv"]),
-    ("embed", ["embeddings/*.parquet"]),
-    ("score", ["measures.parquet", "items.parquet", "scores.csv", "*sensitivity.csv"]),
-    ("score", ["correlations.csv", "recomputed.csv"]),
-    ("bootstrap", ["bootstrap.parquet"]),
-    ("figures", ["tables/*", "figures/*", "results.json"]),
-]
+# of a run's folder: what is no output of the stages after the answers, or tells these again
+APART = {
+    *("responses", "provenance.json", "released.csv", "printed.yaml", "unreadable"),
+    *("params", "results", "notebooks", "manifest.json", "ablations", "sweeps"),
+}
 
 
 def checksum(path: str | Path) -> str:
@@ -69,9 +65,14 @@ def packages() -> dict[str, str]:
 
 
 def made(run_dir: Path) -> dict[str, str]:
-    """Sums of all that the stages wrote, by path below the run's folder."""
-    found = {path for _, globs in OUTPUTS for each in globs for path in run_dir.glob(each)}
-    return {str(path.relative_to(run_dir)): checksum(path) for path in sorted(found)}
+    """Sums of all that the stages after the answers wrote, by path below the run's folder."""
+    found = {}
+    for top in sorted(run_dir.iterdir()):
+        if top.name not in APART and not top.name.startswith(("journal.", "report.")):
+            below = [path for path in sorted(top.rglob("*")) if path.is_file()]
+            for path in [top] if top.is_file() else below:
+                found[str(path.relative_to(run_dir))] = checksum(path)
+    return found
 
 
 def answered(run_dir: Path, models: list[str]) -> dict[str, Any]:

@@ -70,22 +70,21 @@ def deterministic(values: params.Params) -> list[str]:
 def executed_again(name: str, then: dict) -> list[str]:
     """Execute the deterministic stages apart; outputs that come out otherwise, a line each."""
     path = Path("params", f"{name}.yaml")
-    values = params.load(path)
+    values, before = params.load(path), Path("outputs", name)
     with tempfile.TemporaryDirectory(dir="outputs", prefix=".verify-") as folder:
-        out = Path(folder, "run")
-        shutil.copytree(
-            Path("outputs", name), out, ignore=shutil.ignore_patterns("notebooks", "*.sqlite*")
-        )
-        stages = deterministic(values)
-        for stage, globs in manifest.OUTPUTS:  # so that none can be found that was not made
-            for file in (each for glob in globs for each in out.glob(glob)):
-                if stage in stages:
-                    file.unlink()
+        out, stages = Path(folder, "run"), deterministic(values)
+        given = ["responses", "results/generate.json"]
+        if "judge" not in stages:
+            given += ["judged", "stances", "results/judge.json", "judge_*.csv", "stance_*.csv"]
+        for source in (each for glob in given for each in before.glob(glob)):
+            target = out / source.relative_to(before)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
         for stage in stages:
             print(f"{name}: {stage}, again", file=sys.stderr)
             notebook = f"{run.notebook_name(stage)}.ipynb"
-            given = params.stage_parameters(values, stage, name) | {"run_dir": str(out)}
-            run.execute(Path("notebooks", notebook), out / "notebooks" / notebook, given, path)
+            told = params.stage_parameters(values, stage, name) | {"run_dir": str(out)}
+            run.execute(Path("notebooks", notebook), out / "notebooks" / notebook, told, path)
         found = manifest.made(out)
     return [
         f"again: outputs/{name}/{file} comes out otherwise"
