@@ -73,7 +73,7 @@ def executed_again(name: str, then: dict) -> list[str]:
     values, before = params.load(path), Path("outputs", name)
     with tempfile.TemporaryDirectory(dir="outputs", prefix=".verify-") as folder:
         out, stages = Path(folder, "run"), deterministic(values)
-        given = ["responses", "results/generate.json"]
+        given = ["responses", "params", "provenance.json", "results/generate.json"]
         if "judge" not in stages:
             given += ["judged", "stances", "results/judge.json", "judge_*.csv", "stance_*.csv"]
         for source in (each for glob in given for each in before.glob(glob)):

@@ -1,10 +1,14 @@
 """Successive versions of a model: who is compared, what differs, and what moved."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from esfp import changes, drift, files, versions
+from esfp import changes, compare, drift, files, versions
+from tests.conftest import REPO
 from tests.test_changes import SCORE, SETTINGS, table
 
 
@@ -73,7 +77,7 @@ MANIFEST = {
     "corpus": {"per_type": None},
     "prompts_sha256": {"p": "1"},
     "judge": {"judges": [{"name": "j"}]},
-    "score": SCORE,
+    "score": SCORE | {"contrast": ["P1", "P2"]},
     "samples": 1,
     "weights": {"sentence encoder": "1"},
     "inputs": {"corpus/gold/sentences.csv": "1"},
@@ -128,3 +132,38 @@ def test_a_statistic_that_is_undefined_throughout_does_not_stop_anything():
     assert steps.loc[steps["statistic"] == "delta_ar", "change"].isna().all()
     assert not steps.loc[steps["statistic"] == "psi_mean", "change"].isna().any()
     assert changes.text(float("nan"), 0, 0) == "–"
+
+
+def test_the_report_on_two_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    for name in ("notebooks", "paper"):
+        (tmp_path / name).symlink_to(REPO / name)
+    for seed, (run, model) in enumerate((("old", "m"), ("new", "n"))):
+        items = table(seed, ["m"]).assign(model=model)
+        files.write_parquet(f"outputs/{run}/items.parquet", items, files.ITEMS)
+        path = f"outputs/{run}/responses/{model}.parquet"
+        files.write_parquet(path, responses([model], run), files.RESPONSES)
+        mine = {"decoding": {model: {}}, "served": {model: MANIFEST["served"]["m"]}}
+        files.write_json(f"outputs/{run}/manifest.json", MANIFEST | mine | {"bootstrap": SETTINGS})
+    assert compare.main(["--runs", "old new"]) == 0
+    folder = Path(capsys.readouterr().out.strip()).parent
+    found = json.loads((folder / "results.json").read_text())
+    assert found == {"items": 20, "runs": ["old", "new"], "warnings": []}
+    assert len(pd.read_csv(folder / "steps.csv")) == len(changes.STATISTICS)
+    assert (folder / "report.html").exists() and (folder / "timeline.svg").exists()
+
+
+def test_runs_that_cannot_be_compared_are_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    files.write_json("outputs/a/manifest.json", MANIFEST)
+    files.write_json("outputs/b/manifest.json", {"run": "b"})
+    for runs, words in (
+        ("a", "two or more different runs"),
+        ("a a", "two or more different runs"),
+        ("a none", "outputs/none/manifest.json: not there"),
+        ("a b", "b: starts from released scores"),
+    ):
+        assert compare.main(["--runs", runs]) == 1
+        said = capsys.readouterr().err
+        assert words in said and len(said.splitlines()) == 1
