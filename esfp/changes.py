@@ -33,11 +33,12 @@ def ceiling(items: pd.DataFrame, rule: str | float) -> float:
     return float(equations.psi_ceiling(means, rule))
 
 
-def scored(items: pd.DataFrame, weights: np.ndarray, score: dict, mode: str) -> dict:
-    """Every statistic in each draw, as `bootstrap.resample`, by the `score` of a params file."""
+def scored(items: pd.DataFrame, weights: np.ndarray, score: dict) -> dict:
+    """Every statistic in each draw, kappa and the ceiling too, by the `score` of a params file."""
     forms, _ = bootstrap.linear_forms(items)
     parts = tuple(score["weights"][name] for name in ("ar", "scd", "psi"))
-    return bootstrap.resample(weights, forms, mode, score["psi_ceiling"], parts, score["cpc_bonus"])
+    rule, bonus = score["psi_ceiling"], score["cpc_bonus"]
+    return bootstrap.resample(weights, forms, "full", rule, parts, bonus)
 
 
 def paired(
@@ -51,7 +52,7 @@ def paired(
         A table of items and the params' `score` that is applied to it. The models are those that
         both have. A draw is of the reference's items; of the variant it holds those that are its.
     settings : dict
-        The params' `bootstrap`: draws, mode, level, seed.
+        The params' `bootstrap`: draws, level, seed.
 
     Returns
     -------
@@ -72,9 +73,7 @@ def paired(
     for (items, score), mine in ((reference, drawn_from), (variant, ids)):
         places = pd.Index(drawn_from).get_indexer(mine)
         table = restrict(items, mine, models)
-        sides += [
-            scored(table, w[:, places], score, settings["mode"]) for w in (ones, multiplicities)
-        ]
+        sides += [scored(table, w[:, places], score) for w in (ones, multiplicities)]
     rows = []
     for statistic in STATISTICS:
         point, drawn, point_variant, drawn_variant = (side[statistic] for side in sides)

@@ -139,8 +139,8 @@ def levels(tables: dict[str, pd.DataFrame], score: dict, settings: dict) -> pd.D
     for run, table in tables.items():
         n, names = table["item_id"].nunique(), table["model"].unique()
         draws = bootstrap.multiplicities(n, settings["draws"], settings["seed"])
-        point = changes.scored(table, np.ones((1, n)), score, settings["mode"])
-        drawn = changes.scored(table, draws, score, settings["mode"])
+        point = changes.scored(table, np.ones((1, n)), score)
+        drawn = changes.scored(table, draws, score)
         for statistic in changes.STATISTICS:
             low, high = changes.quantiles(drawn[statistic], settings["level"])
             rows += [

@@ -11,7 +11,7 @@ SCORE = {
     "psi_ceiling": "p95",
     "cpc_bonus": 0.25,
 }
-SETTINGS = {"draws": 60, "mode": "full", "level": 0.9, "seed": 7}
+SETTINGS = {"draws": 60, "level": 0.9, "seed": 7}
 
 
 def table(seed, models=("m", "n", "o"), n=20):
