@@ -215,6 +215,8 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
         out["released"] = whole["released"]
     if stage == "score":
         out["gold"] = (whole["judge"] or {}).get("gold")
+    if stage in ("judge", "embed", "score"):
+        out["samples"] = (whole["generate"] or {"samples": 1})["samples"]
     if stage in ("bootstrap", "figures"):
         out["score"] = whole["score"]
     if stage != "generate":

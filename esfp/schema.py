@@ -58,6 +58,7 @@ class Generate(Strict):
     candidates: Annotated[list[Candidate], Field(min_length=1)]
     system_prompt: str = "corpus/prompts/response.txt"
     samples: Annotated[int, Field(ge=1)] = 1
+    again: list[Phrasing] = []  # asked once more, for the PSI floor alone
     reuse: list[str] = []  # runs whose answers to the same requests are taken over
 
 
