@@ -107,7 +107,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
-	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
+	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'psi.csv' -o -name 'recomputed.csv' \
 	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
 
 distclean: clean  ## also remove the environment
@@ -194,8 +194,8 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution corpus coverage equations gold powered published \
-    rankings replies style text
+modules_score := $(every) score attribution bootstrap corpus coverage equations gold powered psi \
+    published rankings replies style text
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
