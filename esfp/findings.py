@@ -17,7 +17,10 @@ SCENES = ("P0", "P2", "P4")  # the phrasings of Figure 2
 
 
 def plan(
-    released: bool, models: int, compared: Collection[str] = ("judge", "stance")
+    released: bool,
+    models: int,
+    compared: Collection[str] = ("judge", "stance"),
+    floors: bool = True,
 ) -> dict[str, str | None]:
     """Say for each table and figure None, or the reason why this run does not have it.
 
@@ -30,15 +33,19 @@ def plan(
     compared
         Which offline judges the run has compared with others: of sentences (judge), of responses
         (stance).
+    floors
+        Some model has two answers to the prompts of PSI.
     """
     stems = [
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
         *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
-        *("table9_judge_comparison", "table10_stance_comparison"),
+        *("table9_judge_comparison", "table10_stance_comparison", "table11_psi"),
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
-        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
+        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges", "fig16_floor"),
     ]
     reasons = dict.fromkeys(stems)
+    if not floors:
+        reasons["fig16_floor"] = "needs two answers to a prompt; generate.again asks for a second"
     if released:
         for stem in ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"):
             reasons[stem] = "needs responses by item; the released tables have one row a model"
