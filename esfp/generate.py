@@ -32,7 +32,8 @@ def plan(
     prompts
         item_id, type, phrasing, prompt; one row an item × phrasing.
     again
-        Phrasings asked once more; `files.regular` leaves these answers out.
+        Phrasings asked once more where the candidate does not name its own; `files.regular` leaves
+        these answers out.
 
     Returns
     -------
@@ -41,6 +42,7 @@ def plan(
         item × phrasing × sample.
     """
     rows = []
+    again = again if candidate.again is None else candidate.again
     for row in prompts.itertuples():
         for sample in range(samples + (row.phrasing in again)):
             model = candidate.model or candidate.name

@@ -24,6 +24,7 @@ class Candidate(Strict):
     provider: str
     model: str | None = None  # the id sent to the endpoint; the name where absent
     decoding: dict[str, Any] = {}
+    again: list[Phrasing] | None = None  # in place of generate.again
 
 
 class OfflineJudge(Strict):

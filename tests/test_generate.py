@@ -208,5 +208,8 @@ def test_what_is_asked_again_comes_beyond_the_regular_answers():
     beyond = more[more["sample"] == 2]
     assert beyond["phrasing"].value_counts().to_dict() == {"P0": 6, "P1": 6}
     assert more["request_sha"].is_unique
+    own = params.Candidate(name="m", provider="p", again=["P2"])
+    mine = generate.plan(prompts, own, *asked[2:], ["P0", "P1"])
+    assert set(mine.loc[mine["sample"] == 2, "phrasing"]) == {"P2"}
     regular = files.regular(more, 2)
     assert regular["request_sha"].tolist() == once["request_sha"].tolist()
