@@ -287,6 +287,9 @@ def test_the_report_says_what_it_rests_on(workspace, monkeypatch):
     text = plan.report(path)
     assert "4 items, 5 phrasings, 1 sample(s) a prompt. No call is made." in text
     assert "No price for first, second: add" in text
+    generate = {"candidates": [{"name": "steady", "provider": "test"}], "again": ["P0", "P1"]}
+    more = workspace.params("more", "http://127.0.0.1:9/v1", judge=judge, generate=generate)
+    assert "1 sample(s) a prompt, P0, P1 once more. No call" in plan.report(more)
     assert "Tokens in: counted with the WordPiece tokenizer" in text
     assert "Tokens out, an estimate" in text and "Time, an estimate" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("steady  answers"))
