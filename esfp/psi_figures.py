@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 
 from esfp import style
-from esfp.cells import DASH, Cell, Column, Table, interval, number, text, three
+from esfp.cells import DASH, Cell, Column, Table, interval, text, three
 
 
 def table11(frame: pd.DataFrame, level: float = 0.95) -> Table:
@@ -21,29 +21,21 @@ def table11(frame: pd.DataFrame, level: float = 0.95) -> Table:
         Of the intervals.
     """
 
-    def above(value: float, low: float, high: float) -> Cell:
-        known = pd.notna(low)
-        return (f"{number(value, 3)} {interval(low, high)[0]}" if known else number(value, 3),)
-
     def percent(share: float) -> Cell:
         return (DASH if pd.isna(share) else f"{100 * share:.0f}%",)
 
+    bounds = ("above_low", "above_high")
     columns = [
         Column("Model", "model", text, "l"),
         Column("PSI", "psi_published", three),
         Column("floor", "floor", three, optional=True),
-        Column(
-            f"above it, {100 * level:g}% CI",
-            ("above", "above_low", "above_high"),
-            above,
-            "l",
-            optional=True,
-        ),
-        Column("floor in ESFP", "floor_share", percent, optional=True),
+        Column("above", "above", three, optional=True),
+        Column(f"{100 * level:g}% CI", bounds, interval, "l", optional=True),
+        Column("share", "floor_share", percent, optional=True),
         Column("ESFP", "esfp_published", three),
-        Column("above floor", "esfp_above", three, optional=True),
-        Column("fixed ceiling", "esfp_fixed", three),
-        Column("other contrast", "esfp_contrast", three, optional=True),
+        Column("less floor", "esfp_above", three, optional=True),
+        Column("fixed", "esfp_fixed", three),
+        Column("contrast", "esfp_contrast", three, optional=True),
     ]
     there = [column for column in columns if set(np.atleast_1d(column.source)) <= set(frame)]
     return Table(frame, there)
