@@ -111,7 +111,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
-	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
+	  -o -name 'psi.csv' -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
 	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' \) -delete
 
 distclean: clean  ## also remove the environment
@@ -198,8 +198,8 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution corpus coverage equations gold powered published \
-    rankings replies style text variance
+modules_score := $(every) score attribution bootstrap corpus coverage equations gold powered psi \
+    published rankings replies style text variance
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
@@ -211,8 +211,8 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures cells corpus diagrams equations findings power rankings \
-    standings style tables
+modules_figures := $(every) figures cells corpus diagrams equations findings power psi_figures \
+    rankings standings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))

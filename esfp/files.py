@@ -259,6 +259,11 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
+def regular(frame: pd.DataFrame, samples: int) -> pd.DataFrame:
+    """Rows of the run's regular answers, without those that `generate.again` asked for beyond."""
+    return frame[frame["sample"] < samples].reset_index(drop=True)
+
+
 def read_shards(folder: str | Path, models: list[str], schema: pa.Schema) -> pd.DataFrame:
     """Read `folder/<model's slug>.parquet` for each model and stack them in that order."""
     return pd.concat(

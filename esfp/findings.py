@@ -18,7 +18,10 @@ STANDINGS = ("table17_differences", "table18_ranks", "table19_power", "fig11_ran
 
 
 def plan(
-    released: bool, models: int, compared: Collection[str] = ("judge", "stance")
+    released: bool,
+    models: int,
+    compared: Collection[str] = ("judge", "stance"),
+    floors: bool = True,
 ) -> dict[str, str | None]:
     """Say for each table and figure None, or the reason why this run does not have it.
 
@@ -31,16 +34,20 @@ def plan(
     compared
         Which offline judges the run has compared with others: of sentences (judge), of responses
         (stance).
+    floors
+        Some model has two answers to the prompts of PSI.
     """
     stems = [
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
         *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
-        *("table9_judge_comparison", "table10_stance_comparison"),
+        *("table9_judge_comparison", "table10_stance_comparison", "table11_psi"),
         *STANDINGS,
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
-        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
+        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges", "fig16_floor"),
     ]
     reasons = dict.fromkeys(stems)
+    if not floors:
+        reasons["fig16_floor"] = "needs two answers to a prompt; generate.again asks for a second"
     if released:
         by_item = ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges")
         for stem in (*by_item, *STANDINGS):

@@ -214,7 +214,10 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
     if stage == "score":
+        out["bootstrap"] = {k: whole["bootstrap"][k] for k in ("draws", "level", "seed")}
         out["gold"] = (whole["judge"] or {}).get("gold")
+    if stage in ("judge", "embed", "score"):
+        out["samples"] = (whole["generate"] or {"samples": 1})["samples"]
     if stage in ("bootstrap", "figures"):
         out["score"] = whole["score"]
     if stage != "generate":

@@ -24,6 +24,7 @@ class Candidate(Strict):
     provider: str
     model: str | None = None  # the id sent to the endpoint; the name where absent
     decoding: dict[str, Any] = {}
+    again: list[Phrasing] | None = None  # in place of generate.again
 
 
 class OfflineJudge(Strict):
@@ -58,6 +59,7 @@ class Generate(Strict):
     candidates: Annotated[list[Candidate], Field(min_length=1)]
     system_prompt: str = "corpus/prompts/response.txt"
     samples: Annotated[int, Field(ge=1)] = 1
+    again: list[Phrasing] = []  # asked once more, for the PSI floor alone
     reuse: list[str] = []  # runs whose answers to the same requests are taken over
 
 
