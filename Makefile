@@ -107,12 +107,16 @@ lint: .venv/installed  ## style of code and notebooks
 clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
 	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
-	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
+	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -path '*/resplit/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
 	  -o -name 'psi.csv' -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
-	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' \) -delete
+	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' -o -name 'mixed.csv' \
+	  -o -name 'rigid.csv' -o -name 'types.csv' -o -name 'licensed.csv' -o -name 'typology.csv' \
+	  -o -name 'bands.csv' -o -name 'compliance.csv' -o -name 'readings.csv' \
+	  -o -name 'item_analysis.csv' -o -name 'shorter.csv' -o -name 'leaders.csv' \
+	  -o -name 'multiverse.parquet' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -169,7 +173,7 @@ handed_on = cat $(addprefix outputs/$*/,$(1)) 2>/dev/null | cksum > $@.$$PPID; $
 outputs/%/notebooks/1_generate.sum: outputs/%/notebooks/1_generate.ipynb
 	@$(call handed_on,params/generate.yaml results/generate.json responses/*.parquet)
 outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
-	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet \
+	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet resplit/*.parquet \
 	    stances/*.parquet judge_comparison.csv stance_comparison.csv)
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
@@ -198,21 +202,23 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(RUN) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution bootstrap corpus coverage equations gold powered psi \
-    published rankings replies style text variance
+modules_score := $(every) score attribution bootstrap by_type compliance corpus coverage equations \
+    gold mixed multiverse powered psi published rankings replies rigid style text typology variance
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(RUN) score --params params/$*.yaml
 
-modules_bootstrap := $(every) bootstrap comparisons equations power simulation style
+modules_bootstrap := $(every) bootstrap bands by_type comparisons equations item_analysis power \
+    simulation style typology
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures cells corpus diagrams equations findings power psi_figures \
-    rankings standings style tables
+modules_figures := $(every) figures bootstrap by_type cells corpus diagrams equations findings \
+    item_analysis multiverse power profiles psi_figures rigid typology \
+    rankings robustness standings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))

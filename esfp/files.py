@@ -95,6 +95,13 @@ ITEMS = pa.schema(
     ]
 )
 
+MULTIVERSE = pa.schema(
+    [("specification", pa.int32())]
+    + [(name, pa.string()) for name in ("splitter", "panel", "answers", "attribution")]
+    + [(name, pa.string()) for name in ("psi_contrast", "ceiling", "cpc")]
+    + [(name, pa.float64()) for name in ("w_ar", "w_scd", "w_psi")]
+    + [("model", pa.string()), ("esfp", pa.float64()), ("rank", pa.float64())]
+)
 BOOTSTRAP = pa.schema(
     [
         ("model", pa.string()),

@@ -9,6 +9,8 @@ import pandas as pd
 
 from esfp import bootstrap
 
+COLUMNS = "kept change within change_left_out change_random".split()  # of `shorter`
+STRONG = 0.8  # a correlation that is called strong
 LEAST = 0.5  # share of the items that a model must define to take part in the analysis
 
 
@@ -164,8 +166,7 @@ def shorter(
             row[rng.permutation(n)[:size]] = 1
         moved = np.abs(scores(random) - whole)[:, scored].max(axis=1)
         rows.append((size, change, np.mean(inside), max(left_out), np.nanmedian(moved)))
-    columns = "kept change within change_left_out change_random".split()
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def suggestion(table: pd.DataFrame) -> int | None:
@@ -183,11 +184,16 @@ def numbers(table: pd.DataFrame, chance: np.ndarray | None, shorter: pd.DataFram
         found |= {
             "bootstrap.items.models": int(table["n_models"].iloc[0]),
             "bootstrap.items.item_rest": known.mean(),
-            "bootstrap.items.item_rest_above_0.8": (known > 0.8).mean(),
+            "bootstrap.items.item_rest_above_0.8": (known > STRONG).mean(),
             "bootstrap.items.significant": float((table["p"] < 0.05).mean()),
         }
         known = chance[~np.isnan(chance)]
         found["bootstrap.items.null_item_rest"] = known.mean()
-        found["bootstrap.items.null_above_0.8"] = (known > 0.8).mean()
+        found["bootstrap.items.null_above_0.8"] = (known > STRONG).mean()
+    found["bootstrap.items.strong"] = STRONG
     found["bootstrap.items.suggested"] = suggestion(shorter) if len(shorter) else None
+    if len(shorter):
+        half = shorter.iloc[(shorter["kept"] - shorter["kept"].max() / 2).abs().argmin()]
+        found["bootstrap.items.change_half"] = half["change"]
+        found["bootstrap.items.change_random_half"] = half["change_random"]
     return found

@@ -18,6 +18,7 @@ from esfp.schema import Corpus as Corpus
 from esfp.schema import LLMJudge as LLMJudge
 from esfp.schema import Params as Params
 from esfp.schema import Price as Price
+from esfp.schema import Profile as Profile
 from esfp.schema import nearest
 
 STAGES = ["generate", "judge", "embed", "score", "bootstrap", "figures"]
@@ -172,6 +173,26 @@ def load(path: str | Path) -> Params:
         raise ParamsError(_one_line(path, error)) from None
 
 
+def read_bands(paths: list[str]) -> dict[str, dict]:
+    """Profiles of bands by the name of their file, as plain values.
+
+    Raises
+    ------
+    ParamsError
+        With one line: the file, the key, and what was expected.
+    """
+    profiles = {}
+    for path in map(Path, paths):
+        try:
+            profile = Profile.model_validate(_read(path))
+        except ValidationError as error:
+            raise ParamsError(_one_line(path, error)) from None
+        if path.stem in profiles:
+            raise ParamsError(f"types.bands: two files are called '{path.stem}'")
+        profiles[path.stem] = profile.model_dump(mode="json")
+    return profiles
+
+
 def run_name(path: str | Path) -> str:
     """Name of the run a params file makes: its path below params/, without the suffix."""
     path = Path(path)
@@ -216,6 +237,12 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage == "score":
         out["bootstrap"] = {k: whole["bootstrap"][k] for k in ("draws", "level", "seed")}
         out["gold"] = (whole["judge"] or {}).get("gold")
+    if stage in ("score", "figures"):
+        out["cut"] = whole["types"]["cut"]
+    if stage == "figures":
+        out["seed"] = whole["bootstrap"]["seed"]
+    if stage == "bootstrap":
+        out["types"] = whole["types"] | {"bands": read_bands(params.types.bands)}
     if stage in ("judge", "embed", "score"):
         out["samples"] = (whole["generate"] or {"samples": 1})["samples"]
     if stage in ("bootstrap", "figures"):
@@ -238,6 +265,7 @@ def inputs(params: Params) -> dict[str, list[str]]:
         reads["score"].append(gold[0])
         for optional in ("human_*.csv", "llm_*.csv"):
             gold += sorted(map(str, Path(params.judge.gold).glob(optional)))
+        reads["bootstrap"] += params.types.bands
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:
         printed = Path(params.released).with_name("printed.yaml")
