@@ -72,9 +72,10 @@ def numbers(shares: pd.DataFrame, readings: pd.DataFrame) -> dict:
         for limit in [*LIMITS, "any"]:
             found[f"score.breaks.{limit}.{row.model}.{row.phrasing}"] = getattr(row, limit)
     for row in readings.to_dict("records"):
+        reading = row["reading"].replace(" ", "_")
         for name in ("answers", "delta_ar", "n_ar", "delta_scd", "psi_mean", "esfp", "rank"):
             value = None if pd.isna(row[name]) else row[name]
-            found[f"score.reading.{row['reading']}.{name}.{row['model']}"] = value
+            found[f"score.reading.{reading}.{name}.{row['model']}"] = value
     for name, part in readings.groupby("reading", sort=False):
-        found[f"score.reading.{name}.scored"] = int(part["esfp"].notna().sum())
+        found[f"score.reading.{name.replace(' ', '_')}.scored"] = int(part["esfp"].notna().sum())
     return found

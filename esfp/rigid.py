@@ -134,9 +134,13 @@ def numbers(table: pd.DataFrame) -> dict:
     for row in table.to_dict("records"):
         for name in ("delta_ar", "delta_scd", "psi_scaled", "cpc_kappa", "flex", "esfp"):
             value = None if pd.isna(row[name]) else row[name]
-            found[f"score.rigid.{row['kind']}.{name}.{row['model']}"] = value
+            found[f"score.rigid.{_key(row['kind'])}.{name}.{row['model']}"] = value
     for kind, part in table.groupby("kind", sort=False):
         for name in ("delta_ar", "delta_scd", "psi_scaled", "esfp"):
             known = part[name].dropna()
-            found[f"score.rigid.{kind}.{name}"] = float(known.mean()) if len(known) else None
+            found[f"score.rigid.{_key(kind)}.{name}"] = float(known.mean()) if len(known) else None
     return found
+
+
+def _key(kind: str) -> str:
+    return kind.replace(" ", "_")

@@ -395,10 +395,13 @@ def test_plan_names_what_a_run_cannot_show():
 
     per_item = {"fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"}
     ranked = {"table6_sensitivity", "fig5_structure"}
+    per_item |= {*findings.STANDINGS, *findings.PROFILES, *findings.ITEMS}
     assert missing(released=True, models=8, floors=False) == {*per_item, "fig16_floor"}
-    assert missing(released=False, models=1) == ranked
+    alone = {*ranked, *findings.STANDINGS, *findings.MULTIVERSE}
+    assert missing(released=False, models=1) == alone
+    assert missing(released=False, models=3, items=False) == set(findings.ITEMS)
     assert missing(released=False, models=3) == set()
-    assert len(findings.plan(False, 3)) == 25
+    assert len(findings.plan(False, 3)) == 40
     assert missing(released=False, models=3, compared=["judge"]) == {"table10_stance_comparison"}
     assert missing(released=False, models=3, floors=False) == {"fig16_floor"}
 
