@@ -59,7 +59,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan annotate fewshot smoke browser test bench lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ browser:
 test: .venv/installed browser  ## every test
 	$(PY) -m pytest --numprocesses auto --dist loadfile
 
+bench: .venv/installed  ## speed, measured beside what one would write instead
+	@$(PY) -m esfp.bench
+
 lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
@@ -107,8 +110,9 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
-	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'psi.csv' -o -name 'recomputed.csv' \
-	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
+	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
+	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' -o -name 'psi.csv' \
+	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -195,19 +199,20 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
 	@$(RUN) embed --params params/$*.yaml
 
 modules_score := $(every) score attribution bootstrap corpus coverage equations gold powered psi \
-    published rankings replies style text
+    published rankings replies style text variance
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(RUN) score --params params/$*.yaml
 
-modules_bootstrap := $(every) bootstrap equations style
+modules_bootstrap := $(every) bootstrap comparisons equations power simulation style
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures cells corpus diagrams equations findings psi_figures rankings style tables
+modules_figures := $(every) figures cells corpus diagrams equations findings power psi_figures \
+    rankings standings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures))
