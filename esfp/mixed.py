@@ -102,9 +102,9 @@ def _fit(part: pd.DataFrame) -> tuple[list[str], np.ndarray, np.ndarray, str]:
 
 
 def numbers(table: pd.DataFrame) -> dict:
-    """The contrasts by name, for results/bootstrap.json."""
+    """The contrasts by name, for results/score.json."""
     return {
-        f"bootstrap.mixed.{name}.{row.model}.{row.type}": None
+        f"score.mixed.{name}.{row.model}.{row.type}": None
         if pd.isna(getattr(row, name))
         else getattr(row, name)
         for row in table.itertuples()
