@@ -43,9 +43,10 @@ def item_rest(values: np.ndarray) -> np.ndarray:
     n = values.shape[-2]
     rest = (values.sum(axis=-2, keepdims=True) - values) / max(n - 1, 1)
     a, b = (part - part.mean(axis=-1, keepdims=True) for part in (values, rest))
+    spreads = np.minimum((a * a).sum(axis=-1), (b * b).sum(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    return np.where((a * a).sum(axis=-1) < 1e-18, np.nan, found)
+    return np.where(spreads < 1e-18, np.nan, found)  # no more than rounding
 
 
 def null(values: np.ndarray, permutations: int, seed: int) -> np.ndarray:
@@ -165,7 +166,7 @@ def shorter(
         for row in random:
             row[rng.permutation(n)[:size]] = 1
         moved = np.abs(scores(random) - whole)[:, scored].max(axis=1)
-        rows.append((size, change, np.mean(inside), max(left_out), np.nanmedian(moved)))
+        rows.append((size, change, np.mean(inside), np.max(left_out), pd.Series(moved).median()))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -187,7 +188,7 @@ def numbers(table: pd.DataFrame, chance: np.ndarray | None, shorter: pd.DataFram
             "bootstrap.items.item_rest_above_0.8": (known > STRONG).mean(),
             "bootstrap.items.significant": float((table["p"] < 0.05).mean()),
         }
-        known = chance[~np.isnan(chance)]
+        known = pd.Series(chance.ravel()).dropna()
         found["bootstrap.items.null_item_rest"] = known.mean()
         found["bootstrap.items.null_above_0.8"] = (known > STRONG).mean()
     found["bootstrap.items.strong"] = STRONG
