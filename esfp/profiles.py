@@ -46,7 +46,7 @@ def rigid_models(frame: pd.DataFrame) -> Table:
     means = frame.groupby("kind", sort=False)[names].mean()
     means.insert(0, "answers", [rigid.KINDS[kind] for kind in means.index])
     cells = frame.groupby("kind", sort=False)["cell"].agg(
-        lambda found: ", ".join(f"{cell} {n}" for cell, n in found.value_counts().items())
+        lambda found: ", ".join(f"{cell} {n}" for cell, n in found.value_counts().items() if cell)
     )
     return Table(
         means.assign(cells=cells).reset_index(),
@@ -273,6 +273,7 @@ def fig10_typology(frame: pd.DataFrame, cut: float, level: float = 0.95):
     axes.set_xlabel("mean SCD under P1 (0 to 1)")
     axes.set_ylabel("mean SCD under P2 (0 to 1)")
     sns.despine(figure)
-    columns = 2 if len(known) > 3 else 1
-    figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+    if len(known):
+        columns = 2 if len(known) > 3 else 1
+        figure.legend(loc="outside lower center", ncols=columns, frameon=False)
     return figure
