@@ -102,7 +102,9 @@ def test_a_single_item_has_no_rest(tmp_path):
     assert len(got) == 1 and got[["item_rest", "p"]].isna().all(axis=None)
     chance = item_analysis.null(item_analysis.matrix(items)[0], 20, 1)
     keys = item_analysis.numbers(got, chance, pd.DataFrame(columns=item_analysis.COLUMNS))
-    assert np.isnan([keys["bootstrap.items.item_rest"], keys["bootstrap.items.null_above_0.8"]]).all()
+    assert np.isnan(
+        [keys["bootstrap.items.item_rest"], keys["bootstrap.items.null_above_0.8"]]
+    ).all()
     files.write_json(tmp_path / "numbers.json", keys)
 
 

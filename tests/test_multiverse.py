@@ -114,7 +114,10 @@ def test_pairs_without_a_common_specification():
 def test_influence_by_hand():
     """Of a (0, 2, 4, 6) the choice x explains 16 of 20 parts of the variance; of b nothing."""
     table = specifications(
-        [[0, 1], [2, 1], [4, 1], [6, 1]], x=["l", "l", "r", "r"], y=["u", "v", "u", "v"], z=["one"] * 4
+        [[0, 1], [2, 1], [4, 1], [6, 1]],
+        x=["l", "l", "r", "r"],
+        y=["u", "v", "u", "v"],
+        z=["one"] * 4,
     )
     got = multiverse.influence(table, ["a", "b"]).set_index("dimension")
     assert got.index.tolist() == ["x", "y"]  # z and the weights leave no choice
