@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from esfp import bootstrap
-from esfp.equations import composite, psi_ceiling
+from esfp.equations import composite, psi_ceiling, scale
 
 SHOWN = ["delta_ar", "delta_scd", "psi_mean", "cpc_kappa", "scd_minus", "scd_plus"]
 
@@ -123,7 +123,7 @@ def licensed(
         }
         whole = measured(weighted, forms)
         ceiling = np.reshape(psi_ceiling(whole["psi_mean"], ceiling_rule), (-1, 1))
-        scaled = np.clip(whole["psi_mean"] / ceiling, 0, 1)
+        scaled = scale(whole["psi_mean"], ceiling)
         net = parts["licensed"]["delta_scd"] - parts["control"]["delta_scd"]
         rest = (scaled, whole["cpc_kappa"], score_weights, cpc_bonus)
         found[name] = {

@@ -15,7 +15,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from esfp.equations import composite, psi_ceiling
+from esfp.equations import composite, psi_ceiling, scale
 
 STEP = 0.1  # of the grid over the weights
 FIXED_CEILING = 0.199  # the published cohort's (Section 8)
@@ -61,7 +61,7 @@ def score(
     for chosen, group in groups:
         ar, scd, psi, kappa = group.set_index("model").loc[models, values].to_numpy(float).T
         for (name, rule), cpc in product(ceilings.items(), ("on", "off")):
-            scaled = np.clip(psi / psi_ceiling(psi, rule), 0, 1)
+            scaled = scale(psi, psi_ceiling(psi, rule))
             rows = [np.where(w > 0, part, 0.0) for w, part in zip(
                 weights.T[:, :, None], (ar, scd, scaled), strict=True)]  # fmt: skip
             bonus = cpc_bonus if cpc == "on" else 0.0

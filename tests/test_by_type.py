@@ -146,6 +146,15 @@ def test_the_score_in_licensed_is_that_of_mode_full():
     np.testing.assert_allclose(mine["ci_high"], np.percentile(drawn, 95, axis=0))
 
 
+def test_a_run_without_any_distance_has_no_score_and_no_warning():
+    forms, models, types = forms_of(by_hand().assign(psi=0.0))
+    weights = by_type.stratified(types, 10, 3)
+    got = by_type.licensed(forms, models, types, weights, GROUPS, 0.95, *RULES)
+    value = got.set_index("quantity")["value"]
+    assert value[["esfp", "esfp_net"]].isna().all() and value["net_shift"] == pytest.approx(0.4)
+    assert np.isnan(bootstrap.resample(weights, forms, "full")["esfp"]).all()
+
+
 def test_without_an_item_on_facts_there_is_no_net_shift():
     items = by_hand().query("type != 'T6'")
     forms, models, types = forms_of(items)

@@ -79,6 +79,14 @@ def test_one_model_without_other_dimensions():
     assert set(found.index) == {"cpc", "weights"} and (found["order"] == 0).all()
 
 
+def test_models_that_never_move_in_meaning_neither_crash_nor_warn(parts):
+    """0 of a ceiling of 0 is undefined, 0 of a fixed ceiling is 0."""
+    table = multiverse.score(parts.assign(psi_mean=0.0), multiverse.simplex(0.5), 0.25)
+    mine = table[table["model"] == "a"]
+    undefined = (mine["w_psi"] > 0) & (mine["ceiling"] != "fixed")
+    assert mine["esfp"].isna().equals(undefined)
+
+
 def specifications(scores, models="ab", **dimensions):
     """A table of specifications with these scores, one row of `scores` a specification."""
     scores = np.array(scores, dtype=float)
