@@ -171,7 +171,7 @@ def test_mine_is_one_command_from_a_server_to_a_row(project, server):
     assert server.calls() == [1] * 20
     lines = [line for line in done.stdout.splitlines() if line.startswith(("→  ", "*  "))]
     assert len(lines) == 9 and sum("my/steady $x" in line for line in lines) == 1
-    assert "→ 4 items, judged by embedding, combined" in done.stdout
+    assert "→ 4 items, judged by combined, embedding" in done.stdout
     assert (project.root / f"outputs/{run_name}/report.html").exists()
 
     again = project.make(*command)
