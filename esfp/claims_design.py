@@ -1,0 +1,362 @@
+"""Checks of the design: counts, calls, weights, what the formulas allow, and public facts.
+
+Every public function here is a check that paper/claims.yaml may name; it takes the evidence and
+returns one or more readings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from esfp.claims_evidence import MEASURES, Evidence, Reading
+from esfp.equations import CPC_BONUS, WEIGHTS, composite, psi_ceiling
+from esfp.attribution import count_attributions
+
+# ---- counts ----------------------------------------------------------------------------------
+
+
+def items(evidence: Evidence, of: str | None = None) -> list[Reading]:
+    """Number of items, of one type or of all (Table 3)."""
+    counts = evidence.printed["corpus"]["items"]
+    return [Reading(counts[of] if of else sum(counts.values()))]
+
+
+def item_types(evidence: Evidence) -> list[Reading]:
+    """Number of item types (Table 3)."""
+    return [Reading(len(evidence.printed["corpus"]["items"]))]
+
+
+def largest_type(evidence: Evidence) -> list[Reading]:
+    """Name of the type with the most items (Table 3)."""
+    counts = evidence.printed["corpus"]["items"]
+    return [Reading(max(counts, key=counts.get))]
+
+
+def unequal(evidence: Evidence) -> list[Reading]:
+    """Whether the types differ in their number of items (Table 3)."""
+    counts = evidence.printed["corpus"]["items"].values()
+    return [Reading(f"{len(set(counts))} different numbers", true=len(set(counts)) > 1)]
+
+
+def phrasings(evidence: Evidence) -> list[Reading]:
+    """Number of phrasing templates (Appendix A)."""
+    return [Reading(len(evidence.templates))]
+
+
+def measures(evidence: Evidence, above: str | None = None) -> list[Reading]:
+    """Number of measures; or of those that work above a level of language."""
+    levels = list(evidence.printed["metrics"]["levels"].values())
+    return [Reading(len(levels) - 1 - levels.index(above) if above else len(levels))]
+
+
+def models(evidence: Evidence, kind: str = "") -> list[Reading]:
+    """Number of models in Table 4 whose type holds a word."""
+    return [Reading(int(evidence.table["type"].str.contains(kind, regex=False).sum()))]
+
+
+def vendors(evidence: Evidence) -> list[Reading]:
+    """Number of vendors in Table 4."""
+    return [Reading(int(evidence.table["vendor"].nunique()))]
+
+
+def judges(evidence: Evidence) -> list[Reading]:
+    """Number of judges that Table 4 names."""
+    return [Reading(len(evidence.printed["judges"]["panel"]))]
+
+
+def judge_vendors(evidence: Evidence, shared: bool = False) -> list[Reading]:
+    """Number of different vendors of the judges; or of judges whose vendor has a candidate."""
+    panel = evidence.printed["judges"]["panel"]
+    if not shared:
+        return [Reading(len(set(panel.values())))]
+    there = set(evidence.table["vendor"])
+    kin = [judge for judge, vendor in panel.items() if vendor in there]
+    return [Reading(len(kin), label=" and ".join(kin))]
+
+
+def kin(evidence: Evidence, judge: str) -> list[Reading]:
+    """Number of candidates that share a judge's vendor, or the first word of its name."""
+    vendor = evidence.printed["judges"]["panel"][judge]
+    same = evidence.table["vendor"].eq(vendor)
+    named = same & evidence.table.index.str.startswith(judge.split("-")[0])
+    return [
+        Reading(int(same.sum()), label="same vendor"),
+        Reading(int(named.sum()), label="same model family"),
+    ]
+
+
+def prompts(evidence: Evidence, times: int = 1) -> list[Reading]:
+    """Items times phrasings, a model; or so many times that."""
+    (count,), (templates,) = items(evidence), phrasings(evidence)
+    return [Reading(count.value * templates.value * times)]
+
+
+def calls(evidence: Evidence, kinds: list[str], cohort: bool = False) -> list[Reading]:
+    """Number of calls of some kinds (candidate, judge, stance), of a model or of the cohort."""
+    (prompt,), (panel,) = prompts(evidence), judges(evidence)
+    each = {**evidence.printed["calls"], "judge": panel.value}
+    count = prompt.value * sum(each[kind] for kind in kinds)
+    return [Reading(count * (len(evidence.table) if cohort else 1))]
+
+
+def judge_calls(evidence: Evidence) -> list[Reading]:
+    """Judge calls of the cohort: those that label sentences, and with those that read stances."""
+    labels, both = (
+        calls(evidence, kinds, cohort=True)[0].value for kinds in (["judge"], ["judge", "stance"])
+    )
+    return [
+        Reading(labels, label="sentence labels alone"),
+        Reading(both, label="with stance extraction"),
+    ]
+
+
+def at_once(evidence: Evidence) -> list[Reading]:
+    """Most prompts that are under way at once."""
+    return [Reading(max(evidence.printed["concurrency"]["candidates"]))]
+
+
+def word_limits(evidence: Evidence, lowest: int, highest: int) -> list[Reading]:
+    """Whether the system prompt sets both limits (Appendix A)."""
+    words = evidence.printed["response_words"]
+    text = f"at most {words['limit']}; {words['ideal'][0]} to {words['ideal'][1]} called ideal"
+    return [Reading(text, true=words["limit"] == highest and words.get("least") == lowest)]
+
+
+def released_column(evidence: Evidence, name: str) -> list[Reading]:
+    """Whether the released table lacks a column whose name holds a word."""
+    found = [column for column in evidence.table if name in column]
+    return [Reading(f"no column with '{name}'" if not found else found[0], true=not found)]
+
+
+def peaks(evidence: Evidence) -> list[Reading]:
+    """Number of models whose SCD does not peak at P2, by the text of Section 6.2."""
+    names = evidence.printed["stronger_under_disagreement"]["models"]
+    return [Reading(f"higher under P4 for {', '.join(names)}", true=not names)]
+
+
+def moving_endpoints(evidence: Evidence) -> list[Reading]:
+    """Whether every endpoint is pinned: no preview, no default."""
+    moving = evidence.table.index[evidence.table["endpoint"].str.contains("preview|@default")]
+    return [Reading(f"not pinned: {', '.join(moving)}", true=moving.empty)]
+
+
+# ---- the formulas ----------------------------------------------------------------------------
+
+
+def typology(evidence: Evidence) -> list[Reading]:
+    """Number of kinds of behaviour in Table 1."""
+    return [Reading(sum(len(row) for row in evidence.printed["typology"]["cells"]))]
+
+
+def target_cell(evidence: Evidence) -> list[Reading]:
+    """Where in Table 1 the flexible cell stands."""
+    cells = evidence.printed["typology"]["cells"]
+    ((i, j),) = [(i, row.index("flexible")) for i, row in enumerate(cells) if "flexible" in row]
+    return [Reading(f"{('upper', 'lower')[i]}-{('left', 'right')[j]}")]
+
+
+def weight(evidence: Evidence, measure: str, is_the: str) -> list[Reading]:
+    """Whether a measure has the smallest or the largest weight (Eq. 6)."""
+    by_measure = dict(zip(MEASURES, WEIGHTS, strict=False))
+    end = {"smallest": min, "largest": max}[is_the](by_measure.values())
+    return [Reading(f"{by_measure[measure]:.2f}", true=by_measure[measure] == end)]
+
+
+def free_constants(evidence: Evidence) -> list[Reading]:
+    """Constants of Eq. 6: as written, and those left free by weights that sum to one."""
+    bound = 1 if abs(sum(WEIGHTS) - 1) < 1e-9 else 0
+    return [
+        Reading(len(WEIGHTS) + 1, label="numbers in the equation"),
+        Reading(len(WEIGHTS) + 1 - bound, label="free, as the weights sum to one"),
+    ]
+
+
+def normalised(evidence: Evidence) -> list[Reading]:
+    """Number of sub-metrics of Table 5 that are rescaled before they enter (Eqs. 2, 4, 5)."""
+    return [Reading(sum(name.endswith("_scaled") for name in MEASURES))]
+
+
+def inconsistent_earns(evidence: Evidence, nothing: bool) -> list[Reading]:
+    """What a model keeps of its flexibility at kappa = 0: all of it (Eq. 6)."""
+    flex = evidence.column("flex").min()
+    bonus = CPC_BONUS * max(0.0, -0.1)
+    share = (1 + bonus) / (1 + CPC_BONUS * evidence.column("cpc_kappa").max())
+    text = f"a share of 1 of flex ({share:.0%} of what the most consistent model's κ would give)"
+    kept = flex * (1 + bonus) == flex
+    return [Reading(text, true=kept != nothing)]
+
+
+def consistency_bonus(evidence: Evidence, kappa: float) -> list[Reading]:
+    """Whether a kappa earns no bonus and costs nothing (Eq. 6)."""
+    flex, esfp = composite(1.0, 1.0, 1.0, kappa)
+    return [Reading(f"score over flex {float(esfp / flex):.2f}", true=bool(esfp == flex))]
+
+
+def rigid_scores(evidence: Evidence) -> list[Reading]:
+    """Whether a model without any contrast scores nothing: by Eq. 1, and by Eq. 6 with its PSI."""
+    least = evidence.column("psi_scaled").min()
+    score = float(composite(0.0, 0.0, least, 0.0)[1])
+    return [
+        Reading("0.000", true=True, label="contrast of Eq. 1"),
+        Reading(f"{score:.3f} with the cohort's least PSI", true=score == 0, label="score, Eq. 6"),
+    ]
+
+
+def words_alone(evidence: Evidence) -> list[Reading]:
+    """Whether δAR = 1 with δSCD = 0 scores below every model, with the cohort's least PSI."""
+    least = evidence.column("psi_scaled").min()
+    score = float(composite(1.0, 0.0, least, 0.0)[1])
+    beaten = evidence.table.index[evidence.column("esfp") < score].tolist()
+    return [Reading(f"scores {score:.3f}, above {', '.join(beaten) or 'nobody'}", true=not beaten)]
+
+
+def words_without_stance(evidence: Evidence, ar: float, scd: float) -> list[Reading]:
+    """Whether a model moves its words this much and its stance no more than that."""
+    found = evidence.table.index[
+        (evidence.column("delta_ar") >= ar) & (evidence.column("delta_scd") <= scd)
+    ].tolist()
+    return [Reading(", ".join(found) or "none", true=bool(found))]
+
+
+def most_alike(evidence: Evidence, a: str, b: str) -> list[Reading]:
+    """Whether two sub-metrics come apart: they are not the pair that agrees most on the models."""
+    ranks = evidence.table[list(MEASURES)].astype(float).rank().corr().to_numpy()
+    best = np.argmax(np.triu(ranks, 1))
+    i, j = divmod(int(best), len(MEASURES))
+    text = f"the most alike of all pairs, ρ = {ranks[i, j]:.3f}"
+    same = {MEASURES[i], MEASURES[j]} == {a, b}
+    return [Reading(text if same else f"ρ = {ranks[i, j]:.3f} is another pair's", true=not same)]
+
+
+def extreme_newcomer(evidence: Evidence) -> list[Reading]:
+    """Whether one more model with an extreme PSI changes every score: a high one, and a low one."""
+    psi = evidence.column("psi_mean")
+    readings = []
+    for label, value in (("twice the largest", 2 * psi.max()), ("half the least", psi.min() / 2)):
+        before = np.clip(psi / psi_ceiling(psi), 0, 1)
+        after = np.clip(psi / psi_ceiling(np.append(psi, value)), 0, 1)
+        moved = int((np.abs(after - before) > 1e-9).sum())
+        readings.append(Reading(f"{moved} of {len(psi)}", true=moved == len(psi), label=label))
+    return readings
+
+
+def one_model_dominates(evidence: Evidence) -> list[Reading]:
+    """Whether the 95th percentile keeps one model from setting the ceiling: its share in it."""
+    psi = np.sort(evidence.column("psi_mean"))
+    step = 1e-6
+    share = (psi_ceiling(np.append(psi[:-1], psi[-1] + step)) - psi_ceiling(psi)) / step
+    return [Reading(f"the largest makes {share:.0%} of the ceiling", true=bool(share < 0.5))]
+
+
+def clipped_to_one(evidence: Evidence) -> list[Reading]:
+    """Whether the model with the largest PSI has a scaled PSI of 1 by construction (Eq. 4)."""
+    psi = evidence.column("psi_mean")
+    text = f"{psi.max() / psi_ceiling(psi):.3f} before the clip"
+    return [Reading(text, true=bool(evidence.column("psi_scaled")[psi.argmax()] == 1))]
+
+
+def independent_measures(evidence: Evidence) -> list[Reading]:
+    """Whether CPC is free of SCD: no model loses items from it for having no stance sentence."""
+    (total,) = items(evidence)
+    fewer = int((evidence.column("n_cpc") < total.value).sum())
+    text = f"SCD = 0 takes items out of CPC for {fewer} of {len(evidence.table)} models"
+    return [Reading(text, true=fewer == 0)]
+
+
+def only_the_request_varies(evidence: Evidence) -> list[Reading]:
+    """Whether templates differ in the request alone: the item is whole, no lexicon phrase is in."""
+    whole = all(text.count("{question}") == 1 for text in evidence.templates.values())
+    marked = [key for key, text in evidence.templates.items() if any(count_attributions(text))]
+    return [
+        Reading("the item stands once in each template", true=whole, label="the item"),
+        Reading(
+            f"phrases of the AR lexicons in {', '.join(marked)}",
+            true=not marked,
+            label="the rest of the prompt",
+        ),
+    ]
+
+
+def in_lexicon(evidence: Evidence, lexicon: str, phrases: list[str]) -> list[Reading]:
+    """Whether the examples are in a lexicon of Appendix B."""
+    missing = [phrase for phrase in phrases if phrase not in evidence.lexicons[lexicon]]
+    text = f"not there: {', '.join(missing)}" if missing else "all there"
+    return [Reading(text, true=not missing)]
+
+
+# ---- public facts ----------------------------------------------------------------------------
+
+
+def open_weights(evidence: Evidence, models: list[str] | None = None) -> list[Reading]:
+    """Number of models, of all or of those named, whose weights are public."""
+    facts = evidence.facts["models"]
+    found = [m for m in models or evidence.models if facts[m]["weights"] == "open"]
+    return [Reading(len(found), label=", ".join(found))]
+
+
+def open_source(evidence: Evidence, model: str) -> list[Reading]:
+    """Whether a model is open source: its weights are public, and its licence is an approved one."""
+    facts = evidence.facts["models"][model]
+    approved = facts["licence"] in evidence.facts["open_source_licences"]
+    return [
+        Reading("public", true=facts["weights"] == "open", label="weights"),
+        Reading(facts["licence"], true=approved, label="licence"),
+    ]
+
+
+def smallest(evidence: Evidence, model: str) -> list[Reading]:
+    """Whether a model is the smallest of those with a published size: in all, and a token."""
+    facts = evidence.facts["models"]
+    readings = []
+    for label, name in (("all parameters", "total"), ("parameters used a token", "active")):
+        known = {m: facts[m][name] for m in evidence.models if facts[m][name] is not None}
+        least = min(known, key=known.get)
+        text = f"{least}, {known[least]} billion; unknown for {len(facts) - len(known)}"
+        readings.append(Reading(text, true=least == model, label=label))
+    return readings
+
+
+def size_range(evidence: Evidence, least: int, most: int) -> list[Reading]:
+    """Whether published sizes (billions) run from one number to another, and whose the other is."""
+    facts = evidence.facts["models"].values()
+    known = [fact["total"] for fact in facts if fact["total"] is not None]
+    judge = [name for name, size in evidence.facts["judge_sizes"].items() if size == most]
+    text = f"from {min(known)} to {max(known)}"
+    return [
+        Reading(text, true=min(known) == least and max(known) >= most, label="upper end or more"),
+        Reading(
+            f"no candidate; the judge {', '.join(judge)}",
+            true=most in known,
+            label=f"a candidate of {most}",
+        ),
+    ]
+
+
+def only_reasoning(evidence: Evidence, model: str) -> list[Reading]:
+    """Whether a model is the only one that reasons first: by Table 4, and by public documents."""
+    table = evidence.table
+    typed = table.index[table["type"].str.contains("reasoning")].tolist()
+    known = [m for m in evidence.models if m in evidence.facts["reasoning"]]
+    return [
+        Reading(", ".join(typed), true=typed == [model], label="Table 4"),
+        Reading(", ".join(known), true=known == [model], label="public documents"),
+    ]
+
+
+def separate_factors(evidence: Evidence, work: str, factors: list[str]) -> list[Reading]:
+    """Whether factors stand apart in a work, as its abstract names them."""
+    named = evidence.facts["factors"][work]
+    joint = [name for name in named if sum(factor in name for factor in factors) > 1]
+    return [Reading(f"one factor: {', '.join(joint)}" if joint else "apart", true=not joint)]
+
+
+def agreement_word(evidence: Evidence, model: str, at_least: str) -> list[Reading]:
+    """Whether kappa is the largest, and what the usual words for it are (Landis and Koch 1977)."""
+    bands = evidence.facts["agreement_bands"]
+    kappa = evidence.cell(model, "cpc_kappa")
+    word = [name for name, low in bands.items() if kappa >= low][-1]
+    largest = kappa == evidence.column("cpc_kappa").max()
+    return [
+        Reading(f"{kappa:.3f} is the largest", true=largest, label="beside the others"),
+        Reading(word, true=kappa >= bands[at_least], label="on the usual scale"),
+    ]
