@@ -1,4 +1,4 @@
-"""A ledger of claims: each statement of the original, what the released tables make of it, a verdict.
+"""A ledger of claims: each statement of the original, recomputed, with a verdict.
 
 paper/claims.yaml holds the statements in our words with the printed value; a check is the name of
 a public function of the modules below and its arguments. Nothing else can be called from the file.
@@ -15,7 +15,16 @@ from types import ModuleType
 import pandas as pd
 import yaml
 
-from esfp import claims_design, claims_intervals, claims_ranks, claims_tables, corpus
+from esfp import (
+    claims_correlations,
+    claims_design,
+    claims_facts,
+    claims_intervals,
+    claims_ranks,
+    claims_rules,
+    claims_tables,
+    corpus,
+)
 from esfp.claims_evidence import Evidence, Reading
 from esfp.files import DataError
 from esfp.published import read_printed, read_released
@@ -28,8 +37,11 @@ VERDICTS = (HOLDS, ROUNDING, FAILS, DEPENDS, OPEN)
 THEMES: dict[str, ModuleType] = {
     "tables": claims_tables,
     "ranks": claims_ranks,
+    "rules": claims_rules,
+    "correlations": claims_correlations,
     "intervals": claims_intervals,
     "design": claims_design,
+    "facts": claims_facts,
 }
 DOCUMENTS = ("paper", "write-up")
 KEYS = {"id", "place", "says", "printed", "tolerance", "check", "because", "needs", "beside"}
@@ -60,7 +72,9 @@ class Claim:
 
 
 def _functions(module: ModuleType) -> dict[str, Callable]:
-    own = {k: f for k, f in vars(module).items() if isfunction(f) and f.__module__ == module.__name__}
+    own = {
+        k: f for k, f in vars(module).items() if isfunction(f) and f.__module__ == module.__name__
+    }
     return {name: function for name, function in own.items() if not name.startswith("_")}
 
 
@@ -71,7 +85,9 @@ def theme(claim: Claim) -> str | None:
     """Name of the module that holds the claim's check; None without one."""
     if claim.check is None:
         return None
-    return next(name for name, module in THEMES.items() if next(iter(claim.check)) in _functions(module))
+    return next(
+        name for name, module in THEMES.items() if next(iter(claim.check)) in _functions(module)
+    )
 
 
 # ---- reading ---------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from esfp.claims_evidence import MEASURES, Evidence, Reading
-from esfp.equations import CPC_BONUS, WEIGHTS, composite, psi_ceiling
 from esfp.attribution import count_attributions
+from esfp.claims_evidence import MEASURES, Evidence, Reading
+from esfp.equations import WEIGHTS, composite, psi_ceiling
 
 # ---- counts ----------------------------------------------------------------------------------
 
@@ -99,6 +99,17 @@ def calls(evidence: Evidence, kinds: list[str], cohort: bool = False) -> list[Re
     return [Reading(count * (len(evidence.table) if cohort else 1))]
 
 
+def write_up_calls(evidence: Evidence) -> list[Reading]:
+    """Judge calls of a model: with the judges named or the three counted, and with stances."""
+    (prompt,), (panel,) = prompts(evidence), judges(evidence)
+    counted = int(evidence.printed["write_up_judges"])
+    return [
+        Reading(prompt.value * (panel.value + 1), label="two judges and a stance"),
+        Reading(prompt.value * counted, label="three judges"),
+        Reading(prompt.value * (counted + 1), label="three judges and a stance"),
+    ]
+
+
 def judge_calls(evidence: Evidence) -> list[Reading]:
     """Judge calls of the cohort: those that label sentences, and with those that read stances."""
     labels, both = (
@@ -143,9 +154,10 @@ def moving_endpoints(evidence: Evidence) -> list[Reading]:
 # ---- the formulas ----------------------------------------------------------------------------
 
 
-def typology(evidence: Evidence) -> list[Reading]:
-    """Number of kinds of behaviour in Table 1."""
-    return [Reading(sum(len(row) for row in evidence.printed["typology"]["cells"]))]
+def typology(evidence: Evidence, also: str | None = None) -> list[Reading]:
+    """Number of kinds of behaviour in Table 1, and in another list."""
+    first = Reading(sum(len(row) for row in evidence.printed["typology"]["cells"]), label="Table 1")
+    return [first, Reading(len(evidence.printed[also]), label="write-up")] if also else [first]
 
 
 def target_cell(evidence: Evidence) -> list[Reading]:
@@ -178,18 +190,36 @@ def normalised(evidence: Evidence) -> list[Reading]:
 
 def inconsistent_earns(evidence: Evidence, nothing: bool) -> list[Reading]:
     """What a model keeps of its flexibility at kappa = 0: all of it (Eq. 6)."""
-    flex = evidence.column("flex").min()
-    bonus = CPC_BONUS * max(0.0, -0.1)
-    share = (1 + bonus) / (1 + CPC_BONUS * evidence.column("cpc_kappa").max())
-    text = f"a share of 1 of flex ({share:.0%} of what the most consistent model's κ would give)"
-    kept = flex * (1 + bonus) == flex
-    return [Reading(text, true=kept != nothing)]
+    kappa = evidence.column("cpc_kappa").max()
+    _, least = composite(1.0, 1.0, 1.0, 0.0)
+    _, most = composite(1.0, 1.0, 1.0, kappa)
+    text = f"{least / most:.0%} of what the same flexibility earns with the cohort's largest κ"
+    return [Reading(text, true=bool(least > 0) != nothing)]
 
 
 def consistency_bonus(evidence: Evidence, kappa: float) -> list[Reading]:
     """Whether a kappa earns no bonus and costs nothing (Eq. 6)."""
     flex, esfp = composite(1.0, 1.0, 1.0, kappa)
     return [Reading(f"score over flex {float(esfp / flex):.2f}", true=bool(esfp == flex))]
+
+
+def consistency_alone(evidence: Evidence) -> list[Reading]:
+    """Whether consistency without any flexibility scores nothing (Eq. 6)."""
+    score = float(composite(0.0, 0.0, 0.0, 1.0)[1])
+    return [Reading(score, true=score == 0)]
+
+
+def same_vendor(evidence: Evidence, models: list[str]) -> list[Reading]:
+    """Whether models share a vendor."""
+    vendors = sorted(set(evidence.table.loc[models, "vendor"]))
+    return [Reading(", ".join(vendors), true=len(vendors) == 1)]
+
+
+def quoted(evidence: Evidence, phrasing: str, parts: list[str]) -> list[Reading]:
+    """Whether quotations of a template are in it, capitals aside."""
+    template = " ".join(evidence.templates[phrasing].split()).lower()
+    missing = [part for part in parts if part.lower() not in template]
+    return [Reading(f"not there: {', '.join(missing)}" if missing else "there", true=not missing)]
 
 
 def rigid_scores(evidence: Evidence) -> list[Reading]:
@@ -282,81 +312,3 @@ def in_lexicon(evidence: Evidence, lexicon: str, phrases: list[str]) -> list[Rea
     missing = [phrase for phrase in phrases if phrase not in evidence.lexicons[lexicon]]
     text = f"not there: {', '.join(missing)}" if missing else "all there"
     return [Reading(text, true=not missing)]
-
-
-# ---- public facts ----------------------------------------------------------------------------
-
-
-def open_weights(evidence: Evidence, models: list[str] | None = None) -> list[Reading]:
-    """Number of models, of all or of those named, whose weights are public."""
-    facts = evidence.facts["models"]
-    found = [m for m in models or evidence.models if facts[m]["weights"] == "open"]
-    return [Reading(len(found), label=", ".join(found))]
-
-
-def open_source(evidence: Evidence, model: str) -> list[Reading]:
-    """Whether a model is open source: its weights are public, and its licence is an approved one."""
-    facts = evidence.facts["models"][model]
-    approved = facts["licence"] in evidence.facts["open_source_licences"]
-    return [
-        Reading("public", true=facts["weights"] == "open", label="weights"),
-        Reading(facts["licence"], true=approved, label="licence"),
-    ]
-
-
-def smallest(evidence: Evidence, model: str) -> list[Reading]:
-    """Whether a model is the smallest of those with a published size: in all, and a token."""
-    facts = evidence.facts["models"]
-    readings = []
-    for label, name in (("all parameters", "total"), ("parameters used a token", "active")):
-        known = {m: facts[m][name] for m in evidence.models if facts[m][name] is not None}
-        least = min(known, key=known.get)
-        text = f"{least}, {known[least]} billion; unknown for {len(facts) - len(known)}"
-        readings.append(Reading(text, true=least == model, label=label))
-    return readings
-
-
-def size_range(evidence: Evidence, least: int, most: int) -> list[Reading]:
-    """Whether published sizes (billions) run from one number to another, and whose the other is."""
-    facts = evidence.facts["models"].values()
-    known = [fact["total"] for fact in facts if fact["total"] is not None]
-    judge = [name for name, size in evidence.facts["judge_sizes"].items() if size == most]
-    text = f"from {min(known)} to {max(known)}"
-    return [
-        Reading(text, true=min(known) == least and max(known) >= most, label="upper end or more"),
-        Reading(
-            f"no candidate; the judge {', '.join(judge)}",
-            true=most in known,
-            label=f"a candidate of {most}",
-        ),
-    ]
-
-
-def only_reasoning(evidence: Evidence, model: str) -> list[Reading]:
-    """Whether a model is the only one that reasons first: by Table 4, and by public documents."""
-    table = evidence.table
-    typed = table.index[table["type"].str.contains("reasoning")].tolist()
-    known = [m for m in evidence.models if m in evidence.facts["reasoning"]]
-    return [
-        Reading(", ".join(typed), true=typed == [model], label="Table 4"),
-        Reading(", ".join(known), true=known == [model], label="public documents"),
-    ]
-
-
-def separate_factors(evidence: Evidence, work: str, factors: list[str]) -> list[Reading]:
-    """Whether factors stand apart in a work, as its abstract names them."""
-    named = evidence.facts["factors"][work]
-    joint = [name for name in named if sum(factor in name for factor in factors) > 1]
-    return [Reading(f"one factor: {', '.join(joint)}" if joint else "apart", true=not joint)]
-
-
-def agreement_word(evidence: Evidence, model: str, at_least: str) -> list[Reading]:
-    """Whether kappa is the largest, and what the usual words for it are (Landis and Koch 1977)."""
-    bands = evidence.facts["agreement_bands"]
-    kappa = evidence.cell(model, "cpc_kappa")
-    word = [name for name, low in bands.items() if kappa >= low][-1]
-    largest = kappa == evidence.column("cpc_kappa").max()
-    return [
-        Reading(f"{kappa:.3f} is the largest", true=largest, label="beside the others"),
-        Reading(word, true=kappa >= bands[at_least], label="on the usual scale"),
-    ]

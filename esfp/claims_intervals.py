@@ -6,6 +6,8 @@ returns one or more readings.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -50,7 +52,7 @@ def overlap_heavily(evidence: Evidence, models: list[str]) -> list[Reading]:
             true=common > narrowest / 2,
             label="more than half shared",
         ),
-        Reading("; ".join(outside) or "yes", true=not outside, label="each holds the others' scores"),
+        Reading("; ".join(outside) or "yes", true=not outside, label="others' scores inside"),
     ]
 
 
@@ -65,17 +67,34 @@ def separated(evidence: Evidence, ranks: list[int]) -> list[Reading]:
 def boundaries(evidence: Evidence) -> list[Reading]:
     """Number of neighbouring ranks whose intervals do not overlap."""
     rows = neighbours(evidence.table.reset_index(drop=True))
-    return [Reading(int(rows["separated"].sum()), label=", ".join(rows["ranks"][rows["separated"]]))]
+    return [
+        Reading(int(rows["separated"].sum()), label=", ".join(rows["ranks"][rows["separated"]]))
+    ]
 
 
 def most_reliable(evidence: Evidence, ranks: list[int]) -> list[Reading]:
-    """Whether the gap below a rank is among the two largest in units of its standard error."""
+    """Whether a gap between ranks is among the two clearest, read in three ways."""
     table = evidence.table.sort_values("esfp", ascending=False, kind="stable")
-    score, sd = (table[name].to_numpy(float) for name in ("esfp", "boot_sd"))
-    z = -np.diff(score) / np.hypot(sd[:-1], sd[1:])
-    best = sorted(int(i) + 1 for i in np.argsort(-z)[:2])
-    text = ", ".join(f"{i + 1}|{i + 2}: {value:.2f}" for i, value in enumerate(z))
-    return [Reading(f"gap over its standard error {text}", true=ranks[0] in best)]
+    low, high, score, sd = (
+        table[name].to_numpy(float) for name in ("ci_low", "ci_high", "esfp", "boot_sd")
+    )
+    gap, error = -np.diff(score), np.hypot(sd[:-1], sd[1:])
+    reach = (
+        (gap - 2 * HALF_UNIT) / (error + 1.5 * HALF_UNIT),
+        (gap + 2 * HALF_UNIT) / (error - 1.5 * HALF_UNIT),
+    )
+    k = ranks[0] - 1
+    readings = []
+    for label, clarity in (
+        ("difference of scores", gap),
+        ("distance of the intervals", low[:-1] - high[1:]),
+        ("difference over its standard error", gap / error),
+    ):
+        text = ", ".join(f"{i + 1}|{i + 2} {value:.3f}" for i, value in enumerate(clarity))
+        readings.append(Reading(text, true=(clarity > clarity[k]).sum() < 2, label=label))
+    possible = (np.delete(reach[0], k) > reach[1][k]).sum() < 2
+    readings[-1] = replace(readings[-1], possible=bool(possible))
+    return readings
 
 
 def wide(evidence: Evidence, model: str) -> list[Reading]:
@@ -91,7 +110,7 @@ def wide(evidence: Evidence, model: str) -> list[Reading]:
 
 
 def low_throughout(evidence: Evidence, model: str) -> list[Reading]:
-    """Whether a model's interval reaches the score of another (so that its level is not settled)."""
+    """Whether a model's interval reaches the score of another, so that it might not be low."""
     others = evidence.table["esfp"].drop(model).astype(float)
     high = evidence.cell(model, "ci_high")
     text = f"ends at {high:.3f}, below every other score (the next is {others.min():.3f})"
@@ -162,24 +181,30 @@ def multiplier_ties(evidence: Evidence, models: list[str]) -> list[Reading]:
 
     Kappa is held in the draws, so an interval of flex is that of the score over its multiplier.
     """
-    lows, highs, scores, flexes = [], [], [], []
+    lows, highs = [], []
     for model in models:
         factor = 1 + CPC_BONUS * max(evidence.cell(model, "cpc_kappa"), 0)
         low, high = _interval(evidence, model)
         lows.append(low / factor)
         highs.append(high / factor)
-        scores.append(evidence.cell(model, "esfp"))
-        flexes.append(evidence.cell(model, "flex"))
     common = min(highs) - max(lows)
     text = f"without it {common:.3f} is still common to all intervals"
     return [Reading(text, true=common <= 0)]
 
 
-def multiplier_closes(evidence: Evidence, better: str, worse: str) -> list[Reading]:
+def multiplier_closes(evidence: Evidence, better: str, worse: list[str]) -> list[Reading]:
     """Whether the CPC multiplier closes the gap of two models: by half at least."""
-    before = evidence.cell(better, "flex") - evidence.cell(worse, "flex")
-    after = evidence.cell(better, "esfp") - evidence.cell(worse, "esfp")
-    low = before - 2 * HALF_UNIT, after - 2 * HALF_UNIT
-    high = before + 2 * HALF_UNIT, after + 2 * HALF_UNIT
-    text = f"gap {before:.3f} in flexibility, {after:.3f} in score"
-    return [Reading(text, true=after <= before / 2, possible=low[1] <= high[0] / 2)]
+    readings = []
+    for model in worse:
+        before = evidence.cell(better, "flex") - evidence.cell(model, "flex")
+        after = evidence.cell(better, "esfp") - evidence.cell(model, "esfp")
+        text = f"gap {before:.3f} in flexibility, {after:.3f} in score"
+        possible = after - 2 * HALF_UNIT <= (before + 2 * HALF_UNIT) / 2
+        readings.append(Reading(text, true=after <= before / 2, possible=possible, label=model))
+    return readings
+
+
+def interval(evidence: Evidence, model: str) -> list[Reading]:
+    """A model's released interval as it would be printed."""
+    low, high = _interval(evidence, model)
+    return [Reading(f"[{low:.3f}, {high:.3f}]")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from esfp.claims_evidence import MEASURES, Evidence, Reading, half
+from esfp.claims_evidence import COUNTS, MEASURES, Evidence, Reading, half
 from esfp.equations import CPC_BONUS, WEIGHTS
 from esfp.published import recompute
 from esfp.rankings import HALF_UNIT, TINY
@@ -19,6 +19,13 @@ def cell(evidence: Evidence, column: str, model: str) -> list[Reading]:
     """A released cell itself, with its rounding box."""
     value, reach = evidence.cell(model, column), half(column)
     return [Reading(value, value - reach, value + reach)]
+
+
+def row(evidence: Evidence, model: str, columns: list[str]) -> list[Reading]:
+    """A released row as it would be printed."""
+    cells = [evidence.cell(model, name) for name in columns]
+    shown = [f"{v:.0f}" if n in COUNTS else f"{v:.3f}" for n, v in zip(columns, cells, strict=True)]
+    return [Reading(" ".join(shown))]
 
 
 def follows(evidence: Evidence, quantity: str, source: str) -> list[Reading]:
@@ -103,7 +110,7 @@ def extreme(evidence: Evidence, column: str, of: str) -> list[Reading]:
         low, high = (largest - reach) / (least + reach), (largest + reach) / (least - reach)
         return [Reading(largest / least, low, high, digits=2)]
     value = {"min": least, "max": largest}[of]
-    if column in ("n_cpc", "rank"):
+    if column in COUNTS:
         return [Reading(int(value))]
     return [Reading(value, value - reach, value + reach)]
 
@@ -125,9 +132,7 @@ def positive(evidence: Evidence, columns: list[str]) -> list[Reading]:
 def restated(evidence: Evidence) -> list[Reading]:
     """Whether Table 7 says nothing that Table 5 implies: flex is its score over its multiplier."""
     implied = evidence.column("esfp") / (1 + CPC_BONUS * np.fmax(evidence.column("cpc_kappa"), 0))
-    parts = sum(
-        w * evidence.column(name) for w, name in zip(WEIGHTS, MEASURES[:3], strict=True)
-    )
+    parts = sum(w * evidence.column(name) for w, name in zip(WEIGHTS, MEASURES[:3], strict=True))
     gap = [np.abs(way - evidence.column("flex")).max() for way in (implied, parts)]
     text = f"flex follows from Table 5 to {max(gap):.4f}"
     return [Reading(text, true=max(gap) > 4 * HALF_UNIT)]
@@ -143,6 +148,18 @@ def against_mean(evidence: Evidence, column: str, model: str) -> list[Reading]:
     """Whether a model's cell lies below the mean of the column."""
     value, mean = evidence.cell(model, column), evidence.column(column).mean()
     return [Reading(f"{value:.3f}, mean {mean:.3f}", true=value < mean)]
+
+
+def moves_much(evidence: Evidence, column: str, model: str) -> list[Reading]:
+    """Whether a value is large: by its place, and by a standard deviation above the mean."""
+    values = evidence.column(column)
+    own = evidence.cell(model, column)
+    z = (own - values.mean()) / values.std(ddof=1)
+    rank = int((values > own).sum()) + 1
+    return [
+        Reading(f"{rank} of {len(values)}", true=rank <= 2, label="place"),
+        Reading(f"{z:+.1f} standard deviations", true=z >= 1, label="from the cohort's mean"),
+    ]
 
 
 def narrower(evidence: Evidence, column: str, than: list[str]) -> list[Reading]:
