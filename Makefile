@@ -108,6 +108,7 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
+	  -o -name 'claims.html' \
 	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
 
 distclean: clean  ## also remove the environment
@@ -207,10 +208,12 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures cells corpus diagrams equations findings rankings style tables
+modules_figures := $(every) figures attribution cells claims claims_correlations claims_design \
+    claims_evidence claims_facts claims_intervals claims_ledger claims_ranks claims_rules \
+    claims_tables corpus diagrams equations findings published rankings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
-    $(call code,$(modules_figures))
+    $(call code,$(modules_figures)) $(call sums,esfp/claims.html)
 	@$(RUN) figures --params params/$*.yaml
 
 # ---- what people read ------------------------------------------------------------------------

@@ -9,23 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 
 from esfp.claims_evidence import MEASURES, Evidence, Reading
 from esfp.claims_rules import variance_share
-from esfp.rankings import VARIABLES, correlations
-
-
-def _pair(evidence: Evidence, a: str, b: str) -> pd.Series:
-    a, b = sorted((a, b), key=VARIABLES.index)
-    rows = correlations(evidence.table.reset_index(drop=True)).set_index(["a", "b"])
-    return rows.loc[(a, b)]
 
 
 def rho(evidence: Evidence, a: str, b: str) -> list[Reading]:
     """Spearman's rho over the models: ties at mid-rank, and broken both ways."""
-    row = _pair(evidence, a, b)
+    row = evidence.pair(a, b)
     if row["rho_low"] == row["rho_high"]:
         return [Reading(row["rho"])]
     return [
@@ -37,7 +29,7 @@ def rho(evidence: Evidence, a: str, b: str) -> list[Reading]:
 
 def p(evidence: Evidence, a: str, b: str) -> list[Reading]:
     """Two-sided p of Spearman's rho: t approximation and all orders; ties kept and broken."""
-    row = _pair(evidence, a, b)
+    row = evidence.pair(a, b)
     readings = [Reading(row["p_t"], label="t approximation", digits=4)]
     if row["rho_low"] < row["rho_high"]:
         readings.append(Reading(row["p_t_low"], label="t, tie broken one way", digits=4))
@@ -48,7 +40,7 @@ def p(evidence: Evidence, a: str, b: str) -> list[Reading]:
 def largest_rho(evidence: Evidence, measure: str) -> list[Reading]:
     """Largest absolute rho of a measure with the other sub-metrics, ties kept and broken."""
     others = [other for other in MEASURES if other != measure]
-    rows = [_pair(evidence, measure, other) for other in others]
+    rows = [evidence.pair(measure, other) for other in others]
     return [
         Reading(max(abs(row[name]) for row in rows), label=label)
         for name, label in (("rho", "ties at mid-rank"), ("rho_low", "broken one way"),
@@ -81,7 +73,7 @@ def one_tie_order(evidence: Evidence) -> list[Reading]:
 
 def fisher_width(evidence: Evidence, a: str, b: str, at_least: float) -> list[Reading]:
     """Whether the 95% interval of a correlation (Fisher's z) is as wide as this."""
-    z, n = np.arctanh(_pair(evidence, a, b)["rho"]), len(evidence.table)
+    z, n = np.arctanh(evidence.pair(a, b)["rho"]), len(evidence.table)
     reach = stats.norm.ppf(0.975) / np.sqrt(n - 3)
     low, high = np.tanh([z - reach, z + reach])
     return [Reading(f"from {low:.2f} to {high:.2f}", true=bool(high - low >= at_least))]
@@ -89,7 +81,7 @@ def fisher_width(evidence: Evidence, a: str, b: str, at_least: float) -> list[Re
 
 def closest(evidence: Evidence, measure: str) -> list[Reading]:
     """Whether a sub-metric follows the score most closely: by rank, and in the variance of flex."""
-    rho = {m: _pair(evidence, m, "esfp")["rho"] for m in MEASURES}
+    rho = {m: evidence.pair(m, "esfp")["rho"] for m in MEASURES}
     text = ", ".join(f"{name} {value:.3f}" for name, value in rho.items())
     first = Reading(text, true=max(rho, key=rho.get) == measure, label="ρ with the score")
     (second,) = variance_share(evidence, measure)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Real
 
 import numpy as np
 import pandas as pd
 
-from esfp.rankings import HALF_UNIT
+from esfp.rankings import HALF_UNIT, VARIABLES, correlations, sensitivity
 
 MEASURES = ("delta_ar", "delta_scd", "psi_scaled", "cpc_kappa")
+WORDS = {  # how columns are called in what people read
+    "delta_ar": "δAR",
+    "delta_scd": "δSCD",
+    "psi_scaled": "scaled PSI",
+    "psi_mean": "raw PSI",
+    "cpc_kappa": "κ",
+    "esfp": "ESFP",
+}
 COUNTS = ("rank", "n_cpc")  # columns without decimals: nothing is rounded off
 
 
@@ -31,6 +41,20 @@ class Evidence:
     def cell(self, model: str, name: str) -> float:
         """One cell."""
         return float(self.table.loc[model, name])
+
+    @cached_property
+    def rules(self) -> pd.DataFrame:
+        """Table 6 recomputed, indexed by rule."""
+        return sensitivity(self.table.reset_index(drop=True), self.printed).set_index("rule")
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """Rank correlations of the score and its parts, indexed by pair."""
+        return correlations(self.table.reset_index(drop=True)).set_index(["a", "b"])
+
+    def pair(self, a: str, b: str) -> pd.Series:
+        """Rank correlation of two columns."""
+        return self.pairs.loc[tuple(sorted((a, b), key=VARIABLES.index))]
 
     @property
     def models(self) -> list[str]:
@@ -63,7 +87,10 @@ class Reading:
             shown = f"{shown} (from {self.low:.{self.digits}f} to {self.high:.{self.digits}f})"
         if shown is None:
             shown = "yes" if self.true else "no"
-        return f"{self.label}: {shown}" if self.label else str(shown)
+        text = f"{self.label}: {shown}" if self.label else str(shown)
+        for column, word in WORDS.items():
+            text = re.sub(rf"\b{column}\b", word, text)
+        return text
 
 
 def half(column: str) -> float:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from esfp.claims_evidence import MEASURES, Evidence, Reading
 from esfp.equations import CPC_BONUS, WEIGHTS, composite
-from esfp.rankings import RULES, sensitivity
+from esfp.rankings import RULES
 
 COMPOSITE = [rule for rule in RULES if not rule.endswith("_alone")]
 GRID = 50  # steps along each weight
@@ -27,14 +27,9 @@ def _scores(evidence: Evidence, weights, bonus=CPC_BONUS, scaled=None) -> np.nda
     return composite(ar, scd, psi if scaled is None else scaled, kappa, weights, bonus)[1]
 
 
-def _table6(evidence: Evidence) -> pd.DataFrame:
-    table = evidence.table.reset_index(drop=True)
-    return sensitivity(table, evidence.printed).set_index("rule")
-
-
 def tau(evidence: Evidence, rule: str) -> list[Reading]:
     """Kendall's tau of a rule of Table 6 with the published ranking, ties kept and broken."""
-    row = _table6(evidence).loc[rule]
+    row = evidence.rules.loc[rule]
     readings = [Reading(row["tau"], label="tau-b")]
     if row["tau_high"] > row["tau_low"]:
         readings += [
@@ -46,7 +41,7 @@ def tau(evidence: Evidence, rule: str) -> list[Reading]:
 
 def leads(evidence: Evidence, rule: str) -> list[Reading]:
     """The model that a rule of Table 6 puts first."""
-    return [Reading(_table6(evidence).loc[rule, "rank1"])]
+    return [Reading(evidence.rules.loc[rule, "rank1"])]
 
 
 def least_tau(evidence: Evidence) -> list[Reading]:
@@ -54,7 +49,7 @@ def least_tau(evidence: Evidence) -> list[Reading]:
 
     The one more is the even mix of the two contrast metrics, which Table 6 does not have.
     """
-    table = _table6(evidence)["tau"]
+    table = evidence.rules["tau"]
     even = stats.kendalltau(_scores(evidence, (0.5, 0.5, 0.0)), evidence.column("esfp")).statistic
     return [
         Reading(table[COMPOSITE].min(), label="composite rules of Table 6"),
@@ -71,7 +66,7 @@ def kept(evidence: Evidence, part: str, rules: str = "all") -> list[Reading]:
     rules
         composite: those that combine measures; all: also the three that take one measure alone.
     """
-    same = _table6(evidence)[f"{part}_same"]
+    same = evidence.rules[f"{part}_same"]
     readings = [Reading(*_lost(same[COMPOSITE]), label="rules that combine measures")]
     if rules == "all":
         readings.append(Reading(*_lost(same), label="all rules of Table 6"))
@@ -99,7 +94,7 @@ def swaps(evidence: Evidence, ahead: str, behind: str, more_than: int) -> list[R
 
 def leaders(evidence: Evidence) -> list[Reading]:
     """Whether the first place changes with the weights: composite rules, one measure alone."""
-    first = _table6(evidence)["rank1"]
+    first = evidence.rules["rank1"]
     combined = sorted(set(first[COMPOSITE]))
     every = sorted(set(first))
     return [
@@ -129,8 +124,9 @@ def dropping_keeps_order(evidence: Evidence, measure: str, steps: list[float]) -
     found = _order(_scores(evidence, weights), evidence.models)
     bonus = 1 + CPC_BONUS * evidence.column("cpc_kappa")
     slope = WEIGHTS[MEASURES.index(measure)] * bonus
-    readings = [Reading("same order" if found == published else "another order",
-                        true=found == published, label=f"{measure} left out")]  # fmt: skip
+    same = found == published
+    text = "same order" if same else "another order"
+    readings = [Reading(text, true=same, label=f"{measure} left out")]
     for step in steps:
         turned = sum(
             _order(scores + sign * step * slope * (np.arange(len(scores)) == i), evidence.models)
@@ -198,15 +194,15 @@ def decides_first(evidence: Evidence, measure: str) -> list[Reading]:
 
 def regenerated(evidence: Evidence) -> list[Reading]:
     """Whether the released columns give every tau of Table 6: with a tie broken, and as it is."""
-    verdicts = _table6(evidence)["verdict"]
-    exact, broken = (int((verdicts == word).sum()) for word in
-                     ("as printed", "as printed with a tie broken"))  # fmt: skip
+    verdicts = evidence.rules["verdict"]
+    exact = int((verdicts == "as printed").sum())
+    broken = int((verdicts == "as printed with a tie broken").sum())
     text = f"of {len(verdicts)}"
     return [
         Reading(
             f"{exact + broken} {text}",
             true=exact + broken == len(verdicts),
-            label="tie broken as it must be",
+            label="tie broken as needed",
         ),
         Reading(f"{exact} {text}", true=exact == len(verdicts), label="tie kept"),
     ]
