@@ -49,6 +49,13 @@ $(error COMPARE=$(COMPARE): no such run; params/$(COMPARE).yaml is not there)
 endif
 endif
 
+# make diff RUN_A=published RUN_B=mine
+ifneq ($(filter diff,$(MAKECMDGOALS)),)
+ifeq ($(and $(RUN_A),$(RUN_B)),)
+$(error make diff needs two runs: RUN_A=published RUN_B=mine)
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
     $(filter smoke,$(MAKECMDGOALS)) \
@@ -59,7 +66,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan diff annotate fewshot smoke browser test lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +88,9 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=�
 
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
 	@$(PY) -m esfp.plan --params $(params_file)
+
+diff: .venv/installed  ## numbers and verdicts that differ between two runs: RUN_A=… RUN_B=…
+	@$(PY) -m esfp.diff 'outputs/$(RUN_A)' 'outputs/$(RUN_B)'
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")

@@ -34,6 +34,7 @@ HOLDS, ROUNDING = "holds", "holds within rounding"
 FAILS, DEPENDS = "does not hold", "depends"
 OPEN = "not checkable from what was released"
 VERDICTS = (HOLDS, ROUNDING, FAILS, DEPENDS, OPEN)
+SHORT = dict(zip(VERDICTS, ("holds", "rounding", "fails", "depends", "open"), strict=True))
 THEMES: dict[str, ModuleType] = {
     "tables": claims_tables,
     "ranks": claims_ranks,
@@ -263,15 +264,12 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
     }
 
 
-def counts(ledger: pd.DataFrame) -> dict[str, int]:
-    """Numbers of claims by verdict, for the prose."""
-    names = dict(zip(VERDICTS, ("holds", "rounding", "fails", "depends", "open"), strict=True))
-    found = {"claims.all": len(ledger)}
-    for word, name in names.items():
-        found[f"claims.{name}"] = int((ledger["verdict"] == word).sum())
+def numbers(ledger: pd.DataFrame) -> dict[str, int | str]:
+    """Numbers of claims by verdict, and the verdict of each in one word, for the prose."""
+    found: dict[str, int | str] = {"claims.all": len(ledger)}
+    for verdict, word in SHORT.items():
+        found[f"claims.{word}"] = int((ledger["verdict"] == verdict).sum())
+    found["claims.checked"] = len(ledger) - found["claims.open"]
     for document in DOCUMENTS:
-        own = ledger[ledger["document"] == document]
-        found[f"claims.{document}.all"] = len(own)
-        found[f"claims.{document}.fails"] = int((own["verdict"] == FAILS).sum())
-    found["claims.checked"] = found["claims.all"] - found["claims.open"]
-    return found
+        found[f"claims.all.{document}"] = int((ledger["document"] == document).sum())
+    return found | {f"claims.verdict.{row.id}": SHORT[row.verdict] for row in ledger.itertuples()}

@@ -21,8 +21,8 @@ def rho(evidence: Evidence, a: str, b: str) -> list[Reading]:
     if row["rho_low"] == row["rho_high"]:
         return [Reading(row["rho"])]
     return [
-        Reading(row["rho"], label="tie at mid-rank"),
-        Reading(row["rho_low"], label="tie broken one way"),
+        Reading(row["rho"], label="tie kept"),
+        Reading(row["rho_low"], label="broken one way"),
         Reading(row["rho_high"], label="the other way"),
     ]
 

@@ -13,13 +13,21 @@ import pandas as pd
 from esfp.rankings import HALF_UNIT, VARIABLES, correlations, sensitivity
 
 MEASURES = ("delta_ar", "delta_scd", "psi_scaled", "cpc_kappa")
-WORDS = {  # how columns are called in what people read
+WORDS = {  # how columns and scoring rules are called in what people read
     "delta_ar": "δAR",
     "delta_scd": "δSCD",
     "psi_scaled": "scaled PSI",
     "psi_mean": "raw PSI",
     "cpc_kappa": "κ",
     "esfp": "ESFP",
+    "psi_alone": "PSI alone",
+    "ar_alone": "δAR alone",
+    "scd_alone": "δSCD alone",
+    "equal_weights": "equal weights",
+    "psi_heavy": "heavy on PSI",
+    "scd_heavy": "heavy on δSCD",
+    "ar_scd_even": "(0.40, 0.40, 0.20)",
+    "cpc_off": "without the multiplier",
 }
 COUNTS = ("rank", "n_cpc")  # columns without decimals: nothing is rounded off
 

@@ -30,13 +30,13 @@ def _scores(evidence: Evidence, weights, bonus=CPC_BONUS, scaled=None) -> np.nda
 def tau(evidence: Evidence, rule: str) -> list[Reading]:
     """Kendall's tau of a rule of Table 6 with the published ranking, ties kept and broken."""
     row = evidence.rules.loc[rule]
-    readings = [Reading(row["tau"], label="tau-b")]
-    if row["tau_high"] > row["tau_low"]:
-        readings += [
-            Reading(row["tau_low"], label="tie broken one way"),
-            Reading(row["tau_high"], label="the other way"),
-        ]
-    return readings
+    if row["tau_low"] == row["tau_high"]:
+        return [Reading(row["tau"])]
+    return [
+        Reading(row["tau"], label="tie kept"),
+        Reading(row["tau_low"], label="broken one way"),
+        Reading(row["tau_high"], label="the other way"),
+    ]
 
 
 def leads(evidence: Evidence, rule: str) -> list[Reading]:

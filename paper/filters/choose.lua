@@ -2,7 +2,7 @@
 --
 --   ::: {if="run/figures/stem run.name"}     dropped unless the run has all that is named
 --   ::: {holds="run.name < run.other; …"}     stops the build where a comparison (<, >, =) fails:
---                                             for what the prose says in words
+--                                             for what the prose says in words; = also of words
 
 local common = dofile(pandoc.path.join({ pandoc.path.directory(PANDOC_SCRIPT_FILE), "common.lua" }))
 
@@ -22,6 +22,9 @@ local function check(claim)
   local left, sign, right = claim:match("^%s*(%S+)%s+([<>=])%s+(%S+)%s*$")
   if not left then
     common.fail("cannot read the comparison '" .. claim .. "'")
+  end
+  if sign == "=" and common.known(left) and common.context.values[left] == right then
+    return
   end
   local a, b = number(left), number(right)
   if not (sign == "<" and a < b or sign == ">" and a > b or sign == "=" and a == b) then
