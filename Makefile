@@ -219,8 +219,8 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
 	@$(RUN) bootstrap --params params/$*.yaml
 
 modules_figures := $(every) figures attribution cells claims claims_correlations claims_design \
-    claims_evidence claims_facts claims_intervals claims_ledger claims_ranks claims_rules \
-    claims_tables corpus diagrams equations findings published rankings style tables
+    claims_evidence claims_facts claims_formulas claims_intervals claims_ledger claims_ranks \
+    claims_rules claims_tables corpus diagrams equations findings published rankings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures)) $(call sums,esfp/claims.html)

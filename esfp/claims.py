@@ -19,6 +19,7 @@ from esfp import (
     claims_correlations,
     claims_design,
     claims_facts,
+    claims_formulas,
     claims_intervals,
     claims_ranks,
     claims_rules,
@@ -42,6 +43,7 @@ THEMES: dict[str, ModuleType] = {
     "correlations": claims_correlations,
     "intervals": claims_intervals,
     "design": claims_design,
+    "formulas": claims_formulas,
     "facts": claims_facts,
 }
 DOCUMENTS = ("paper", "write-up")

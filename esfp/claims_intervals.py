@@ -56,12 +56,20 @@ def overlap_heavily(evidence: Evidence, models: list[str]) -> list[Reading]:
     ]
 
 
+def apart(evidence: Evidence, pairs: dict[str, str]) -> list[Reading]:
+    """Whether, pair by pair, the interval of one model lies above that of the other."""
+    readings = []
+    for better, worse in pairs.items():
+        low, high = evidence.cell(better, "ci_low"), evidence.cell(worse, "ci_high")
+        text = f"{better} from {low:.3f}, {worse} to {high:.3f}"
+        readings.append(Reading(text, true=low > high, possible=low - high > -2 * HALF_UNIT))
+    return readings
+
+
 def separated(evidence: Evidence, ranks: list[int]) -> list[Reading]:
     """Whether the intervals of two ranks do not overlap."""
     better, worse = (_ranked(evidence, rank) for rank in ranks)
-    low, high = evidence.cell(better, "ci_low"), evidence.cell(worse, "ci_high")
-    text = f"{better} from {low:.3f}, {worse} to {high:.3f}"
-    return [Reading(text, true=low > high, possible=low - high > -2 * HALF_UNIT)]
+    return apart(evidence, {better: worse})
 
 
 def boundaries(evidence: Evidence) -> list[Reading]:
