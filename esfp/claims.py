@@ -244,7 +244,7 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
             readings = CHECKS[name](evidence, **(arguments or {}))
         except KeyError as error:
             raise DataError(f"claim {claim.id}: the released table has no {error}") from None
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise DataError(f"claim {claim.id}: {claim.call}: {error}") from None
         recomputed = "; ".join(map(str, readings))
         found = verdict(claim, readings)

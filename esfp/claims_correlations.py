@@ -48,6 +48,14 @@ def largest_rho(evidence: Evidence, measure: str) -> list[Reading]:
     ]  # fmt: skip
 
 
+def given_for_another(evidence: Evidence, a: str, b: str, meant: list[str]) -> list[Reading]:
+    """A rho that is printed for one pair beside the pair that the sentence is about."""
+    return [
+        Reading(evidence.pair(a, b)["rho"], label=f"{a} with {b}"),
+        Reading(evidence.pair(*meant)["rho"], label=" with ".join(meant)),
+    ]
+
+
 def one_tie_order(evidence: Evidence) -> list[Reading]:
     """Whether one order of the tied models gives every printed value that involves scaled PSI."""
     psi = evidence.table["psi_scaled"].astype(float)

@@ -89,13 +89,15 @@ class Reading:
 
     def __str__(self) -> str:
         shown = self.value
-        if isinstance(shown, Real) and not isinstance(shown, int | np.integer):
+        counted = isinstance(shown, int | np.integer)
+        if isinstance(shown, Real) and not counted:
             shown = f"{shown:.{self.digits}f}"
         if self.low is not None and self.high is not None:
             shown = f"{shown} (from {self.low:.{self.digits}f} to {self.high:.{self.digits}f})"
         if shown is None:
             shown = "yes" if self.true else "no"
-        text = f"{self.label}: {shown}" if self.label else str(shown)
+        text = f"{shown} ({self.label})" if counted else f"{self.label}: {shown}"
+        text = text if self.label else str(shown)
         for column, word in WORDS.items():
             text = re.sub(rf"\b{column}\b", word, text)
         return text

@@ -16,6 +16,20 @@ def open_weights(evidence: Evidence, models: list[str] | None = None) -> list[Re
     return [Reading(len(found), label=", ".join(found))]
 
 
+def proprietary(evidence: Evidence) -> list[Reading]:
+    """Whether what was run is proprietary: the endpoints, and the models behind them."""
+    (found,) = open_weights(evidence)
+    hosted = int(evidence.table["endpoint"].ne("").sum())
+    return [
+        Reading(f"{hosted} of {len(evidence.table)}", true=True, label="behind hosted endpoints"),
+        Reading(
+            f"{found.value} of {len(evidence.table)}",
+            true=found.value == 0,
+            label="with open weights",
+        ),
+    ]
+
+
 def open_source(evidence: Evidence, model: str) -> list[Reading]:
     """Whether a model is open source: public weights, and an approved licence."""
     facts = evidence.facts["models"][model]

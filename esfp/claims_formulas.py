@@ -93,11 +93,14 @@ def rigid_scores(evidence: Evidence) -> list[Reading]:
 
 
 def words_alone(evidence: Evidence) -> list[Reading]:
-    """Whether δAR = 1 with δSCD = 0 scores below every model, with the cohort's least PSI."""
-    least = evidence.column("psi_scaled").min()
-    score = float(composite(1.0, 0.0, least, 0.0)[1])
-    beaten = evidence.table.index[evidence.column("esfp") < score].tolist()
-    return [Reading(f"scores {score:.3f}, above {', '.join(beaten) or 'nobody'}", true=not beaten)]
+    """Whether δAR = 1 with δSCD = 0 scores below every model, without PSI and with some."""
+    readings = []
+    for label, psi in (("no PSI", 0.0), ("least PSI", evidence.column("psi_scaled").min())):
+        score = float(composite(1.0, 0.0, psi, 0.0)[1])
+        beaten = evidence.table.index[evidence.column("esfp") < score].tolist()
+        text = f"{score:.3f}, above {', '.join(beaten) or 'nobody'}"
+        readings.append(Reading(text, true=not beaten, label=label))
+    return readings
 
 
 def words_without_stance(evidence: Evidence, ar: float, scd: float) -> list[Reading]:

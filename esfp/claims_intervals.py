@@ -75,9 +75,8 @@ def separated(evidence: Evidence, ranks: list[int]) -> list[Reading]:
 def boundaries(evidence: Evidence) -> list[Reading]:
     """Number of neighbouring ranks whose intervals do not overlap."""
     rows = neighbours(evidence.table.reset_index(drop=True))
-    return [
-        Reading(int(rows["separated"].sum()), label=", ".join(rows["ranks"][rows["separated"]]))
-    ]
+    apart = rows["ranks"][rows["separated"]].tolist()
+    return [Reading(len(apart), label=f"below rank {', '.join(pair[0] for pair in apart)}")]
 
 
 def most_reliable(evidence: Evidence, ranks: list[int]) -> list[Reading]:
@@ -168,7 +167,7 @@ def reachable_means(evidence: Evidence) -> list[Reading]:
     rows = bootstrap_excess(evidence.table.reset_index(drop=True), draws)
     off = rows[~rows["explained"]]
     text = "; ".join(
-        f"{row.model} {row.excess:+.3f} ({row.excess / row.monte_carlo_se:.0f} standard errors)"
+        f"{row.model} {row.excess:+.3f} ({row.excess / row.monte_carlo_se:.0f} se)"
         for row in off.itertuples()
     )
     return [Reading(text or "all within the error of the draws", true=off.empty)]
