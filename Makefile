@@ -66,7 +66,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan diff annotate fewshot smoke browser test lint clean distclean
+.PHONY: help all mine plan diff annotate fewshot smoke browser test bench lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ browser:
 test: .venv/installed browser  ## every test
 	$(PY) -m pytest --numprocesses auto --dist loadfile
 
+bench: .venv/installed  ## speed, measured beside what one would write instead
+	@$(PY) -m esfp.bench
+
 lint: .venv/installed  ## style of code and notebooks
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
@@ -119,7 +122,8 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
 	  -o -name 'claims.html' \
-	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \) -delete
+	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
+	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -206,13 +210,13 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
 	@$(RUN) embed --params params/$*.yaml
 
 modules_score := $(every) score attribution corpus coverage equations gold powered published \
-    rankings replies style text
+    rankings replies style text variance
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(RUN) score --params params/$*.yaml
 
-modules_bootstrap := $(every) bootstrap equations style
+modules_bootstrap := $(every) bootstrap comparisons equations power simulation style
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
@@ -220,7 +224,8 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
 
 modules_figures := $(every) figures attribution cells claims claims_correlations claims_design \
     claims_evidence claims_facts claims_formulas claims_intervals claims_ledger claims_ranks \
-    claims_rules claims_tables corpus diagrams equations findings published rankings style tables
+    claims_rules claims_tables corpus diagrams equations findings power published rankings \
+    standings style tables
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
     $(call code,$(modules_figures)) $(call sums,esfp/claims.html)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from esfp import files
 from esfp.equations import CPC_BONUS, WEIGHTS, composite, kappa, psi_ceiling
@@ -175,6 +176,53 @@ def intervals(drawn: dict[str, np.ndarray], models: list[str], level: float = 0.
             "n_undefined": undefined.ravel(),
         }
     )
+
+
+def accelerated(
+    drawn: dict[str, np.ndarray],
+    point: dict[str, np.ndarray],
+    left_out: dict[str, np.ndarray],
+    models: list[str],
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Bias-corrected and accelerated (BCa) interval of each statistic.
+
+    Parameters
+    ----------
+    drawn, point, left_out : dict
+        Statistic -> array over models: in each draw, on the items themselves (one row), and with
+        each item left out once (one row an item; the jackknife gives the acceleration). All in
+        one mode.
+
+    Returns
+    -------
+    DataFrame, one row a model x statistic
+        model, statistic, bca_low, bca_high; NaN where BCa is not defined: a statistic undefined
+        in a draw or without an item, the same value in all, or all draws on one side of it.
+
+    References
+    ----------
+    Efron (1987), Journal of the American Statistical Association 82, 171-185.
+    """
+    rows = []
+    for name, values in drawn.items():
+        for m, model in enumerate(models):
+            draws, value, jack = values[:, m], point[name][0, m], left_out[name][:, m]
+            rows.append((model, name, *_bca(draws, value, jack, level)))
+    return pd.DataFrame(rows, columns=["model", "statistic", "bca_low", "bca_high"])
+
+
+def _bca(draws: np.ndarray, value: float, jack: np.ndarray, level: float) -> tuple[float, float]:
+    below = ((draws < value).mean() + (draws <= value).mean()) / 2
+    away = jack.mean() - jack
+    if np.isnan(draws).any() or np.isnan(jack).any() or not 0 < below < 1 or not away.any():
+        return float("nan"), float("nan")
+    shift = norm.ppf(below)
+    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    ends = shift + norm.ppf([(1 - level) / 2, (1 + level) / 2])
+    shares = norm.cdf(shift + ends / (1 - acceleration * ends))
+    low, high = np.percentile(draws, 100 * shares)
+    return float(low), float(high)
 
 
 def table(drawn: dict[str, np.ndarray], models: list[str]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from esfp.rankings import FEWEST_MODELS
 
 CEILING, FLOOR = 0.6, 0.05  # mean δSCD of an item, caption of Figure 6
 SCENES = ("P0", "P2", "P4")  # the phrasings of Figure 2
+STANDINGS = ("table17_differences", "table18_ranks", "table19_power", "fig11_ranks", "fig12_power")
 
 
 def plan(
@@ -35,17 +36,22 @@ def plan(
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
         *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
         *("table9_judge_comparison", "table10_stance_comparison"),
+        *STANDINGS,
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
         *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
     ]
     reasons = dict.fromkeys(stems)
     if released:
-        for stem in ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"):
+        by_item = ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges")
+        for stem in (*by_item, *STANDINGS):
             reasons[stem] = "needs responses by item; the released tables have one row a model"
     offline = {"judge": "table9_judge_comparison", "stance": "table10_stance_comparison"}
     for kind, stem in offline.items():
         if kind not in compared:
             reasons[stem] = "needs an offline judge; this run has none"
+    if models < 2 and not released:
+        for stem in STANDINGS:
+            reasons[stem] = f"needs two models with a score; this run has {models}"
     if models < FEWEST_MODELS:
         for stem in ("table6_sensitivity", "fig5_structure"):
             reasons[stem] = f"needs {FEWEST_MODELS} models or more; this run has {models}"
@@ -89,7 +95,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """
     if not Path(path).exists():
         raise files.DataError(f"{path}: not there; run the score stage first")
-    names = dict.fromkeys(("model", "vendor", "endpoint", "type", "rank1", "labels"), str)
+    texts = "model vendor endpoint type rank1 labels statistic first second".split()
+    names = dict.fromkeys(texts, str)
     types = names | {"rank": "Int64"}
     return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
 

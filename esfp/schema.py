@@ -112,6 +112,7 @@ class Bootstrap(Strict):
     mode: Literal["paper", "full"] = "paper"
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     seed: int = 20261130
+    cohorts: Annotated[int, Field(ge=0)] = 300  # simulated, to see what the intervals cover
 
 
 class Figures(Strict):

@@ -20,6 +20,7 @@ from matplotlib import patheffects
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.patches import Rectangle
 
 from esfp import files
 
@@ -119,6 +120,11 @@ def looks(names) -> dict[str, dict]:
         name: {"color": color, "marker": marker, "linestyle": dashes}
         for name, (color, marker, dashes) in zip(names, cycle, strict=False)
     }
+
+
+def frame(corner: tuple[float, float], width: float, height: float) -> Rectangle:
+    """An empty rectangle that frames part of a plot, in data coordinates."""
+    return Rectangle(corner, width, height, fill=False, edgecolor=INK, linewidth=1.6)
 
 
 def estimates(axes, table, order: list[str]) -> None:

@@ -383,7 +383,7 @@ def test_plan_names_what_a_run_cannot_show():
     assert missing(released=True, models=8) == per_item
     assert missing(released=False, models=1) == ranked
     assert missing(released=False, models=3) == set()
-    assert len(findings.plan(False, 3)) == 18
+    assert len(findings.plan(False, 3)) == 23
     assert missing(released=False, models=3, compared=["judge"]) == {"table10_stance_comparison"}
 
 
