@@ -5,6 +5,7 @@ A profile says, type by type, between which levels of SCD the answers to P1 and 
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
@@ -27,8 +28,8 @@ def inside(items: pd.DataFrame, profile: dict[str, dict]) -> pd.DataFrame:
     asked = items[items["type"].isin(profile)]
     held = pd.Series(True, index=asked.index)
     for side in ("minus", "plus"):
-        low = asked["type"].map(lambda kind, side=side: profile[kind][side][0])
-        high = asked["type"].map(lambda kind, side=side: profile[kind][side][1])
+        ends = [profile[kind][side] for kind in asked["type"]]
+        low, high = np.array(ends, dtype=float).reshape(-1, 2).T
         held &= asked[f"scd_{side}"].between(low, high)
     known = asked[["scd_minus", "scd_plus"]].notna().all(axis=1)
     found = asked[["model", "item_id", "type"]].copy()

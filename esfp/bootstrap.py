@@ -98,7 +98,7 @@ def statistics(weights: np.ndarray, forms: np.ndarray) -> dict[str, np.ndarray]:
         draw holds no item on which the statistic is defined.
     """
     n_items, n_forms, n_models = forms.shape
-    sums = (weights @ forms.reshape(n_items, -1)).reshape(-1, n_forms, n_models)
+    sums = (weights @ forms.reshape(n_items, n_forms * n_models)).reshape(-1, n_forms, n_models)
     with np.errstate(divide="ignore", invalid="ignore"):
         delta_ar, scd_minus, scd_plus, psi_mean = (
             sums[:, 2 * i] / sums[:, 2 * i + 1] for i in range(len(MEANS))
