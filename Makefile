@@ -49,6 +49,13 @@ $(error COMPARE=$(COMPARE): no such run; params/$(COMPARE).yaml is not there)
 endif
 endif
 
+# make diff RUN_A=published RUN_B=mine
+ifneq ($(filter diff,$(MAKECMDGOALS)),)
+ifeq ($(and $(RUN_A),$(RUN_B)),)
+$(error make diff needs two runs: RUN_A=published RUN_B=mine)
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
     $(filter smoke,$(MAKECMDGOALS)) \
@@ -59,7 +66,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan annotate fewshot smoke browser test bench lint clean distclean
+.PHONY: help all mine plan diff annotate fewshot smoke browser test bench lint clean distclean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +88,9 @@ mine: .venv/installed  ## the score of one model of yours: MODEL=name BASE_URL=�
 
 plan: .venv/installed  ## calls, tokens, cost and time of a run, no call made: PARAMS=params/mine.yaml
 	@$(PY) -m esfp.plan --params $(params_file)
+
+diff: .venv/installed  ## numbers and verdicts that differ between two runs: RUN_A=… RUN_B=…
+	@$(PY) -m esfp.diff 'outputs/$(RUN_A)' 'outputs/$(RUN_B)'
 
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
@@ -111,7 +121,8 @@ clean:  ## remove what can be rebuilt; recorded answers, labels and journals sta
 	  -o -name 'results.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
-	  -o -name 'psi.csv' -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
+	  -o -name 'claims.html' -o -name 'psi.csv' -o -name 'judge_comparison.csv' \
+	  -o -name 'stance_comparison.csv' \
 	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' -o -name 'mixed.csv' \
 	  -o -name 'rigid.csv' -o -name 'types.csv' -o -name 'licensed.csv' -o -name 'typology.csv' \
 	  -o -name 'bands.csv' -o -name 'compliance.csv' -o -name 'readings.csv' \
@@ -216,12 +227,14 @@ outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     $(call code,$(modules_bootstrap))
 	@$(RUN) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures bootstrap by_type cells corpus diagrams equations findings \
-    item_analysis multiverse power profiles psi_figures rigid typology \
-    rankings robustness standings style tables
+modules_figures := $(every) figures attribution bootstrap by_type cells claims \
+    claims_correlations claims_design claims_evidence claims_facts claims_formulas \
+    claims_intervals claims_ledger claims_ranks claims_rules claims_tables corpus diagrams \
+    equations findings item_analysis multiverse power profiles psi_figures published rankings \
+    rigid robustness standings style tables typology
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
-    $(call code,$(modules_figures))
+    $(call code,$(modules_figures)) $(call sums,esfp/claims.html)
 	@$(RUN) figures --params params/$*.yaml
 
 # ---- what people read ------------------------------------------------------------------------

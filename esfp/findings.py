@@ -18,7 +18,7 @@ SCENES = ("P0", "P2", "P4")  # the phrasings of Figure 2
 STANDINGS = ("table17_differences", "table18_ranks", "table19_power", "fig11_ranks", "fig12_power")
 PROFILES = (
     *("table12_rigid", "table13_types", "table14_typology", "table15_bands", "table16_compliance"),
-    *("table20_mixed", "table23_readings", "table24_licensed", "fig9_types", "fig10_typology"),
+    *("table20_mixed", "table25_readings", "table24_licensed", "fig9_types", "fig10_typology"),
 )
 MULTIVERSE = ("table21_multiverse", "fig13_specifications", "fig14_weights")
 ITEMS = ("table22_items", "fig15_items_null")

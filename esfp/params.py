@@ -271,7 +271,8 @@ def inputs(params: Params) -> dict[str, list[str]]:
         printed = Path(params.released).with_name("printed.yaml")
         beside = [str(printed)] if printed.exists() else []
         reads["score"] += [params.released, *beside]
-        reads["figures"] += [params.released, *beside]
+        claims = ["paper/claims.yaml", "paper/public_facts.yaml"] if beside else []
+        reads["figures"] += [params.released, *beside, *claims]
     return reads
 
 

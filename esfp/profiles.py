@@ -1,4 +1,4 @@
-"""What a model does where: Tables 12 to 16, 20 and 23, Figures 9 and 10."""
+"""What a model does where: Tables 12 to 16, 20, 24 and 25, Figures 9 and 10."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def compliance(frame: pd.DataFrame) -> Table:
 
 
 def readings(frame: pd.DataFrame) -> Table:
-    """Table 23: the score under other readings of the answers; see `compliance.readings`."""
+    """Table 25: the score under other readings of the answers; see `compliance.readings`."""
     return Table(
         frame,
         [
