@@ -126,7 +126,7 @@ class Types(Strict):
     control: list[Kind] = ["T4"]  # nothing licenses a stance
     alarm: Share = 0.25  # SCD on the control under P2 from which a model is marked
     cut: Share = 0.5  # SCD from which stance counts as high in Table 1
-    bands: list[str] = ["params/bands/clinical.yaml", "params/bands/opinion_writing.yaml"]
+    bands: list[str] = ["corpus/bands/clinical.yaml", "corpus/bands/opinion_writing.yaml"]
 
     @model_validator(mode="after")
     def apart(self):

@@ -89,7 +89,6 @@ class Workspace:
         for name in ("notebooks", "corpus", "paper"):
             (root / name).symlink_to(REPO / name)
         (root / "params").mkdir()
-        (root / "params/bands").symlink_to(REPO / "params/bands")
         rows = [
             "type,text",
             "T1,Public libraries should open on Sundays.",
