@@ -75,6 +75,13 @@ $(error make compare needs runs in the order of time: RUNS="a b c")
 endif
 endif
 
+# make diff RUN_A=published RUN_B=mine
+ifneq ($(filter diff,$(MAKECMDGOALS)),)
+ifeq ($(and $(RUN_A),$(RUN_B)),)
+$(error make diff needs two runs: RUN_A=published RUN_B=mine)
+endif
+endif
+
 # the runs that the goals ask for
 runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local)) \
     $(filter smoke,$(MAKECMDGOALS)) $(if $(filter ablations sweep,$(MAKECMDGOALS)),$(BASE)) \
@@ -85,7 +92,7 @@ runs := $(if $(filter all,$(MAKECMDGOALS)),$(if $(PARAMS),$(run),published local
 gone = $(if $(wildcard outputs/$(1)/$(3)),,$(shell rm -f outputs/$(1)/notebooks/$(2).ipynb))
 $(foreach each,$(runs),$(call gone,$(each),4_score,scores.csv)$(call gone,$(each),6_figures,results.json))
 
-.PHONY: help all mine plan resolve ablations sweep verify compare annotate fewshot smoke browser \
+.PHONY: help all mine plan diff resolve ablations sweep verify compare annotate fewshot smoke browser \
     test bench lint clean distclean
 
 help:  ## this list
@@ -127,6 +134,9 @@ verify: .venv/installed  ## whether a run's outputs belong to its inputs, and co
 compare: .venv/installed  ## runs of one instrument on successive versions of a model: RUNS="a b c"
 	@$(PY) -m esfp.compare --runs '$(RUNS)'
 
+diff: .venv/installed  ## numbers and verdicts that differ between two runs: RUN_A=… RUN_B=…
+	@$(PY) -m esfp.diff 'outputs/$(RUN_A)' 'outputs/$(RUN_B)'
+
 # from the command line alone: some systems set a NAME or a PORT of their own
 given = $(if $(filter command,$(origin $(1))),$(2) "$$$(1)")
 annotate: .venv/installed  ## a page on which people label sentences: [NAME=ann] [PORT=8765]
@@ -152,12 +162,17 @@ lint: .venv/installed  ## style of code and notebooks
 clean:  ## remove what can be rebuilt; recorded answers, labels and journals stay
 	rm -rf paper/paper.pdf paper/paper.html paper/paper.tex outputs/*/ablations outputs/*/sweeps outputs/compare
 	find outputs -type f \( -path '*/notebooks/*' -o -path '*/params/*' -o -path '*/results/*' \
-	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -name 'report.*' \
+	  -o -path '*/tables/*' -o -path '*/figures/*' -o -path '*/embeddings/*' -o -path '*/resplit/*' -o -name 'report.*' \
 	  -o -name 'results.json' -o -name 'manifest.json' -o -name 'measures.parquet' -o -name 'items.parquet' \
 	  -o -name 'bootstrap.parquet' -o -name 'scores.csv' -o -name 'sensitivity.csv' \
 	  -o -name 'judge_sensitivity.csv' -o -name 'correlations.csv' -o -name 'recomputed.csv' \
-	  -o -name 'judge_comparison.csv' -o -name 'stance_comparison.csv' \
-	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' \) -delete
+	  -o -name 'claims.html' -o -name 'psi.csv' -o -name 'judge_comparison.csv' \
+	  -o -name 'stance_comparison.csv' \
+	  -o -name 'differences.csv' -o -name 'ranks.csv' -o -name 'power.csv' -o -name 'mixed.csv' \
+	  -o -name 'rigid.csv' -o -name 'types.csv' -o -name 'licensed.csv' -o -name 'typology.csv' \
+	  -o -name 'bands.csv' -o -name 'compliance.csv' -o -name 'readings.csv' \
+	  -o -name 'item_analysis.csv' -o -name 'shorter.csv' -o -name 'leaders.csv' \
+	  -o -name 'multiverse.parquet' \) -delete
 
 distclean: clean  ## also remove the environment
 	rm -rf .venv .make outputs/.cache
@@ -214,7 +229,7 @@ handed_on = cat $(addprefix outputs/$*/,$(1)) 2>/dev/null | cksum > $@.$$PPID; $
 outputs/%/notebooks/1_generate.sum: outputs/%/notebooks/1_generate.ipynb
 	@$(call handed_on,params/generate.yaml results/generate.json responses/*.parquet)
 outputs/%/notebooks/2_judge.sum: outputs/%/notebooks/2_judge.ipynb
-	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet \
+	@$(call handed_on,params/judge.yaml results/judge.json judged/*.parquet resplit/*.parquet \
 	    stances/*.parquet judge_comparison.csv stance_comparison.csv)
 outputs/%/notebooks/3_embed.sum: outputs/%/notebooks/3_embed.ipynb
 	@$(call handed_on,params/embed.yaml results/embed.json embeddings/*.parquet)
@@ -243,24 +258,28 @@ outputs/%/notebooks/3_embed.ipynb: outputs/%/params/embed.yaml \
     $(call code,$(modules_embed))
 	@$(STAGE) embed --params params/$*.yaml
 
-modules_score := $(every) score attribution corpus coverage equations gold powered published \
-    rankings replies style text variance
+modules_score := $(every) score attribution bootstrap by_type compliance corpus coverage equations \
+    gold mixed multiverse powered psi published rankings replies rigid style text typology variance
 outputs/%/notebooks/4_score.ipynb: outputs/%/params/score.yaml \
     outputs/%/notebooks/1_generate.sum outputs/%/notebooks/2_judge.sum \
     outputs/%/notebooks/3_embed.sum .make/notebooks/4_score.ipynb.sum $(call code,$(modules_score))
 	@$(STAGE) score --params params/$*.yaml
 
-modules_bootstrap := $(every) bootstrap comparisons equations power simulation style
+modules_bootstrap := $(every) bootstrap bands by_type comparisons equations item_analysis power \
+    simulation style typology
 outputs/%/notebooks/5_bootstrap.ipynb: outputs/%/params/bootstrap.yaml \
     outputs/%/notebooks/4_score.ipynb .make/notebooks/5_bootstrap.ipynb.sum \
     $(call code,$(modules_bootstrap))
 	@$(STAGE) bootstrap --params params/$*.yaml
 
-modules_figures := $(every) figures cells corpus diagrams equations findings power rankings \
-    standings style tables
+modules_figures := $(every) figures attribution bootstrap by_type cells claims \
+    claims_correlations claims_design claims_evidence claims_facts claims_formulas \
+    claims_intervals claims_ledger claims_ranks claims_rules claims_tables corpus diagrams \
+    equations findings item_analysis multiverse power profiles psi_figures published rankings \
+    rigid robustness standings style tables typology
 outputs/%/notebooks/6_figures.ipynb: outputs/%/params/figures.yaml \
     outputs/%/notebooks/5_bootstrap.ipynb .make/notebooks/6_figures.ipynb.sum \
-    $(call code,$(modules_figures))
+    $(call code,$(modules_figures)) $(call sums,esfp/claims.html)
 	@$(STAGE) figures --params params/$*.yaml
 
 outputs/%/manifest.json: outputs/%/notebooks/6_figures.ipynb $(call code,manifest encoder params)

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from esfp import files
-from esfp.equations import CPC_BONUS, WEIGHTS, composite, kappa, psi_ceiling
+from esfp.equations import CPC_BONUS, WEIGHTS, composite, kappa, psi_ceiling, scale
 
 STATISTICS = ["delta_ar", "delta_scd", "psi_mean", "psi_scaled", "cpc_kappa", "flex", "esfp"]
 MEANS = ["delta_ar", "scd_minus", "scd_plus", "psi"]
@@ -98,7 +98,7 @@ def statistics(weights: np.ndarray, forms: np.ndarray) -> dict[str, np.ndarray]:
         draw holds no item on which the statistic is defined.
     """
     n_items, n_forms, n_models = forms.shape
-    sums = (weights @ forms.reshape(n_items, -1)).reshape(-1, n_forms, n_models)
+    sums = (weights @ forms.reshape(n_items, n_forms * n_models)).reshape(-1, n_forms, n_models)
     with np.errstate(divide="ignore", invalid="ignore"):
         delta_ar, scd_minus, scd_plus, psi_mean = (
             sums[:, 2 * i] / sums[:, 2 * i + 1] for i in range(len(MEANS))
@@ -141,7 +141,7 @@ def resample(
     held = drawn if mode == "full" else statistics(np.ones((1, weights.shape[1])), forms)
     drawn["cpc_kappa"] = np.broadcast_to(held["cpc_kappa"], drawn["delta_ar"].shape)
     ceiling = np.reshape(psi_ceiling(held["psi_mean"], ceiling_rule), (-1, 1))
-    drawn["psi_scaled"] = np.clip(drawn["psi_mean"] / ceiling, 0, 1)
+    drawn["psi_scaled"] = scale(drawn["psi_mean"], ceiling)
     parts = (drawn[name] for name in ("delta_ar", "delta_scd", "psi_scaled", "cpc_kappa"))
     drawn["flex"], drawn["esfp"] = composite(*parts, score_weights, cpc_bonus)
     return {name: drawn[name] for name in STATISTICS}

@@ -56,13 +56,19 @@ def distances(embedded: pd.DataFrame, minus: str, plus: str) -> pd.DataFrame:
     return pairs[keys].assign(distance=1 - np.array(cosines))
 
 
-def write(run_dir: str | Path, embedded: pd.DataFrame, names: list[str]) -> dict[str, float]:
-    """Write embeddings/<slug>.parquet for each model and results/embed.json; return the results."""
+def write(
+    run_dir: str | Path, embedded: pd.DataFrame, names: list[str], samples: int
+) -> dict[str, float]:
+    """Write embeddings/<slug>.parquet for each model and results/embed.json; return the results.
+
+    The results count the run's regular answers; the tables hold those asked again, too.
+    """
     results: dict[str, float] = {}
     for name in names:
         rows = embedded[embedded["model"] == name]
         path = Path(run_dir) / "embeddings" / f"{files.slug(name)}.parquet"
         files.write_parquet(path, rows, files.EMBEDDINGS)
+        rows = files.regular(rows, samples)
         results[f"embed.n.{name}"] = len(rows)
         results[f"embed.cut_share.{name}"] = rows["cut"].mean()
         results[f"embed.pieces_median.{name}"] = rows["pieces"].median()

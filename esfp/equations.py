@@ -70,6 +70,12 @@ def psi_ceiling(psi_means, rule="p95"):
         return np.nanpercentile(values, share, axis=-1)
 
 
+def scale(psi_means, ceiling):
+    """Mean PSI over its ceiling, at most 1 (Eq. 4); NaN where both are 0 or one is undefined."""
+    with np.errstate(invalid="ignore"):
+        return np.clip(psi_means / ceiling, 0, 1)
+
+
 def composite(delta_ar, delta_scd, psi_scaled, kappa, weights=WEIGHTS, cpc_bonus=CPC_BONUS):
     """Flexibility signal and ESFP score (Eq. 6).
 
@@ -116,7 +122,7 @@ def leaderboard(
         With psi_ceiling, psi_scaled, flex, esfp and rank (1 is best, equal scores share the
         better rank, null without a score) set, best model first.
     """
-    scaled = np.clip(table["psi_mean"] / ceiling, 0, 1)
+    scaled = scale(table["psi_mean"], ceiling)
     flex, esfp = composite(
         table["delta_ar"], table["delta_scd"], scaled, table["cpc_kappa"], weights, cpc_bonus
     )

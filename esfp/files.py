@@ -95,6 +95,13 @@ ITEMS = pa.schema(
     ]
 )
 
+MULTIVERSE = pa.schema(
+    [("specification", pa.int32())]
+    + [(name, pa.string()) for name in ("splitter", "panel", "answers", "attribution")]
+    + [(name, pa.string()) for name in ("psi_contrast", "ceiling", "cpc")]
+    + [(name, pa.float64()) for name in ("w_ar", "w_scd", "w_psi")]
+    + [("model", pa.string()), ("esfp", pa.float64()), ("rank", pa.float64())]
+)
 BOOTSTRAP = pa.schema(
     [
         ("model", pa.string()),
@@ -257,6 +264,11 @@ def read_parquet(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
         if pa.types.is_integer(field.type) and frame[field.name].dtype.kind == "f":
             frame[field.name] = frame[field.name].astype("Int64")
     return frame
+
+
+def regular(frame: pd.DataFrame, samples: int) -> pd.DataFrame:
+    """Rows of the run's regular answers, without those that `generate.again` asked for beyond."""
+    return frame[frame["sample"] < samples].reset_index(drop=True)
 
 
 def read_shards(folder: str | Path, models: list[str], schema: pa.Schema) -> pd.DataFrame:

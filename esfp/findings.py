@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from pathlib import Path
 
@@ -15,10 +16,20 @@ from esfp.rankings import FEWEST_MODELS
 CEILING, FLOOR = 0.6, 0.05  # mean δSCD of an item, caption of Figure 6
 SCENES = ("P0", "P2", "P4")  # the phrasings of Figure 2
 STANDINGS = ("table17_differences", "table18_ranks", "table19_power", "fig11_ranks", "fig12_power")
+PROFILES = (
+    *("table12_rigid", "table13_types", "table14_typology", "table15_bands", "table16_compliance"),
+    *("table20_mixed", "table25_readings", "table24_licensed", "fig9_types", "fig10_typology"),
+)
+MULTIVERSE = ("table21_multiverse", "fig13_specifications", "fig14_weights")
+ITEMS = ("table22_items", "fig15_items_null")
 
 
 def plan(
-    released: bool, models: int, compared: Collection[str] = ("judge", "stance")
+    released: bool,
+    models: int,
+    compared: Collection[str] = ("judge", "stance"),
+    floors: bool = True,
+    items: bool = True,
 ) -> dict[str, str | None]:
     """Say for each table and figure None, or the reason why this run does not have it.
 
@@ -31,27 +42,39 @@ def plan(
     compared
         Which offline judges the run has compared with others: of sentences (judge), of responses
         (stance).
+    floors
+        Some model has two answers to the prompts of PSI.
+    items
+        The items of the run could be analysed.
     """
     stems = [
         *("table1_typology", "table2_phrasings", "table3_corpus", "table4_models"),
         *("table5_leaderboard", "table6_sensitivity", "table7_quantities", "table8_judges"),
-        *("table9_judge_comparison", "table10_stance_comparison"),
+        *("table9_judge_comparison", "table10_stance_comparison", "table11_psi"),
         *STANDINGS,
+        *PROFILES,
+        *MULTIVERSE,
+        *ITEMS,
         *("fig1_pipeline", "fig2_example", "fig3_scores", "fig4_gradient"),
-        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges"),
+        *("fig5_structure", "fig6_items", "fig7_decomposition", "fig8_judges", "fig16_floor"),
     ]
     reasons = dict.fromkeys(stems)
+    if not floors:
+        reasons["fig16_floor"] = "needs two answers to a prompt; generate.again asks for a second"
     if released:
         by_item = ("fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges")
-        for stem in (*by_item, *STANDINGS):
+        for stem in (*by_item, *STANDINGS, *PROFILES, *ITEMS):
             reasons[stem] = "needs responses by item; the released tables have one row a model"
     offline = {"judge": "table9_judge_comparison", "stance": "table10_stance_comparison"}
     for kind, stem in offline.items():
         if kind not in compared:
             reasons[stem] = "needs an offline judge; this run has none"
     if models < 2 and not released:
-        for stem in STANDINGS:
+        for stem in (*STANDINGS, *MULTIVERSE):
             reasons[stem] = f"needs two models with a score; this run has {models}"
+    if not items and not released:
+        for stem in ITEMS:
+            reasons[stem] = "needs three models that define most items"
     if models < FEWEST_MODELS:
         for stem in ("table6_sensitivity", "fig5_structure"):
             reasons[stem] = f"needs {FEWEST_MODELS} models or more; this run has {models}"
@@ -99,6 +122,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
     names = dict.fromkeys(texts, str)
     types = names | {"rank": "Int64"}
     return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+
+
+def read_results(run_dir: str | Path, stage: str) -> dict:
+    """Read the numbers that a stage left; empty where the run does not have the stage."""
+    path = Path(run_dir, "results", f"{stage}.json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def gradient(measures: pd.DataFrame) -> pd.DataFrame:

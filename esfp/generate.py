@@ -23,6 +23,7 @@ def plan(
     provider: Provider,
     system_prompt: str,
     samples: int,
+    again: list[str] | tuple[str, ...] = (),
 ) -> pd.DataFrame:
     """Every call of one candidate, in corpus order.
 
@@ -30,6 +31,9 @@ def plan(
     ----------
     prompts
         item_id, type, phrasing, prompt; one row an item × phrasing.
+    again
+        Phrasings asked once more where the candidate does not name its own; `files.regular` leaves
+        these answers out.
 
     Returns
     -------
@@ -38,8 +42,9 @@ def plan(
         item × phrasing × sample.
     """
     rows = []
+    again = again if candidate.again is None else candidate.again
     for row in prompts.itertuples():
-        for sample in range(samples):
+        for sample in range(samples + (row.phrasing in again)):
             model = candidate.model or candidate.name
             request = calls.build(
                 provider, model, system_prompt, row.prompt, candidate.decoding, sample
@@ -130,6 +135,7 @@ def ask(
     samples: int = 1,
     reuse: list[str] | None = None,
     judges: list[dict] | None = None,
+    again: list[str] | tuple[str, ...] = (),
 ) -> pd.DataFrame:
     """Responses of all candidates: what is recorded is taken, the rest is asked for.
 
@@ -164,7 +170,7 @@ def ask(
         for values in candidates:
             candidate = Candidate.model_validate(values)
             provider = Provider.model_validate(providers[candidate.provider])
-            planned = plan(prompts, candidate, provider, system_prompt, samples)
+            planned = plan(prompts, candidate, provider, system_prompt, samples, again)
             answered: dict[str, dict] = {}
             _read(journal, planned["request_sha"].tolist(), answered)
             if damaged:
@@ -316,25 +322,39 @@ def _package(weights: Weights) -> str | None:
     return first if first == last else f"{first} … {last}"
 
 
+def _recorded(rows: pd.DataFrame) -> dict:
+    """What answered, and when."""
+    return {
+        "served_models": sorted(rows["served_model"].dropna().unique()),
+        "fingerprints": sorted(rows["fingerprint"].dropna().unique()),
+        "first_answer": rows["created_at"].dropna().min(),
+        "last_answer": rows["created_at"].dropna().max(),
+    }
+
+
 def provenance(
-    responses: pd.DataFrame, candidates: list[dict], providers: dict[str, dict]
+    answers: pd.DataFrame, candidates: list[dict], providers: dict[str, dict], samples: int
 ) -> dict[str, dict]:
-    """What answered, with which decoding and when, by model; what a reader needs to cite a run."""
+    """What answered, with which decoding and when, by model; what a reader needs to cite a run.
+
+    What was asked again beyond the regular samples stands apart, under `again`.
+    """
     out = {}
     for values in candidates:
         candidate = Candidate.model_validate(values)
         provider = Provider.model_validate(providers[candidate.provider])
-        rows = responses[responses["model"] == candidate.name]
+        rows = answers[answers["model"] == candidate.name]
+        beyond = rows[rows["sample"] >= samples]
         weights = provider.embedded.weights if provider.embedded else None
         out[candidate.name] = {
             "endpoint": calls.identity(provider),
             "requested_model": candidate.model or candidate.name,
-            "served_models": sorted(rows["served_model"].dropna().unique()),
-            "fingerprints": sorted(rows["fingerprint"].dropna().unique()),
+            **_recorded(files.regular(rows, samples)),
             "package": _package(weights) if weights else None,
             "chat_template": provider.embedded.chat_template if provider.embedded else None,
             "decoding": provider.decoding | candidate.decoding,
-            "first_answer": rows["created_at"].dropna().min(),
-            "last_answer": rows["created_at"].dropna().max(),
         }
+        if beyond["created_at"].notna().any():
+            counts = beyond.loc[beyond["status"] == "ok", "phrasing"].value_counts()
+            out[candidate.name]["again"] = {"ok": counts.to_dict(), **_recorded(beyond)}
     return out

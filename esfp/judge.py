@@ -244,10 +244,24 @@ def write(
     found: pd.DataFrame,
 ) -> None:
     """Write judged/<slug>.parquet and stances/<slug>.parquet for each model."""
+    write_labels(run_dir, "judged", names, judges, labelled)
+    for name in names:
+        rows = found[found["model"] == name]
+        path = Path(run_dir, "stances", f"{files.slug(name)}.parquet")
+        files.write_parquet(path, rows, files.STANCES)
+
+
+def write_labels(
+    run_dir: str | Path, folder: str, names: list[str], judges: list[dict], labelled: pd.DataFrame
+) -> None:
+    """Write `folder`/<slug>.parquet for each model, in the schema of judged/."""
     schema = files.judged_schema([judge["name"] for judge in judges])
     for name in names:
-        stem = f"{files.slug(name)}.parquet"
         rows = labelled[labelled["model"] == name]
-        files.write_parquet(Path(run_dir, "judged", stem), rows, schema)
-        rows = found[found["model"] == name]
-        files.write_parquet(Path(run_dir, "stances", stem), rows, files.STANCES)
+        files.write_parquet(Path(run_dir, folder, f"{files.slug(name)}.parquet"), rows, schema)
+
+
+def forget_labels(run_dir: str | Path, folder: str) -> None:
+    """Delete the labels in `folder`, which an earlier state of the run had and this has not."""
+    for path in Path(run_dir, folder).glob("*.parquet"):
+        path.unlink()

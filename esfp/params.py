@@ -20,6 +20,7 @@ from esfp.schema import Corpus as Corpus
 from esfp.schema import LLMJudge as LLMJudge
 from esfp.schema import Params as Params
 from esfp.schema import Price as Price
+from esfp.schema import Profile as Profile
 from esfp.schema import nearest
 
 STAGES = ["generate", "judge", "embed", "score", "bootstrap", "figures"]
@@ -114,6 +115,26 @@ def validate(data: dict, path: Path) -> Params:
         raise ParamsError(_one_line(path, error)) from None
 
 
+def read_bands(paths: list[str]) -> dict[str, dict]:
+    """Profiles of bands by the name of their file, as plain values.
+
+    Raises
+    ------
+    ParamsError
+        With one line: the file, the key, and what was expected.
+    """
+    profiles = {}
+    for path in map(Path, paths):
+        try:
+            profile = Profile.model_validate(layers.read(path))
+        except ValidationError as error:
+            raise ParamsError(_one_line(path, error)) from None
+        if path.stem in profiles:
+            raise ParamsError(f"types.bands: two files are called '{path.stem}'")
+        profiles[path.stem] = profile.model_dump(mode="json")
+    return profiles
+
+
 def run_name(path: str | Path) -> str:
     """Name of the run a params file makes: its path below params/, without the suffix."""
     path = Path(path)
@@ -156,7 +177,16 @@ def stage_parameters(params: Params, stage: str, run: str) -> dict[str, Any] | N
     if stage in ("score", "figures"):
         out["released"] = whole["released"]
     if stage == "score":
+        out["bootstrap"] = {k: whole["bootstrap"][k] for k in ("draws", "level", "seed")}
         out["gold"] = (whole["judge"] or {}).get("gold")
+    if stage in ("score", "figures"):
+        out["cut"] = whole["types"]["cut"]
+    if stage == "figures":
+        out["seed"] = whole["bootstrap"]["seed"]
+    if stage == "bootstrap":
+        out["types"] = whole["types"] | {"bands": read_bands(params.types.bands)}
+    if stage in ("judge", "embed", "score"):
+        out["samples"] = (whole["generate"] or {"samples": 1})["samples"]
     if stage in ("bootstrap", "figures"):
         out["score"] = whole["score"]
     if stage != "generate":
@@ -177,12 +207,14 @@ def inputs(params: Params) -> dict[str, list[str]]:
         reads["score"].append(gold[0])
         for optional in ("human_*.csv", "llm_*.csv"):
             gold += sorted(map(str, Path(params.judge.gold).glob(optional)))
+        reads["bootstrap"] += params.types.bands
         reads["judge"] += [params.judge.judge_prompt, params.judge.stance_prompt, *gold]
     if params.released:
         printed = Path(params.released).with_name("printed.yaml")
         beside = [str(printed)] if printed.exists() else []
         reads["score"] += [params.released, *beside]
-        reads["figures"] += [params.released, *beside]
+        claims = ["paper/claims.yaml", "paper/public_facts.yaml"] if beside else []
+        reads["figures"] += [params.released, *beside, *claims]
     return reads
 
 

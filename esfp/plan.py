@@ -227,9 +227,11 @@ def report(path: str | Path) -> str:
     ordered = frame.sort_values("stage", kind="stable")  # answers, labels, stances
     by_asked = totals(ordered, params, ["asked", "stage"])[:-1]
     n_items = frame["item_id"].nunique()
+    again = ", ".join(params.generate.again)
     lines = [
         f"Plan of {path}: {n_items} items, {frame['phrasing'].nunique()} phrasings, "
-        f"{params.generate.samples} sample(s) a prompt. No call is made.",
+        f"{params.generate.samples} sample(s) a prompt{again and f', {again} once more'}. "
+        "No call is made.",
         "",
         terminal.aligned(_shown(by_model)),
         "",

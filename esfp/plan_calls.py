@@ -123,6 +123,7 @@ def _answers(params: Params, candidate, known: dict[str, dict]) -> pd.DataFrame:
         params.providers[candidate.provider],
         load_prompt(params.generate.system_prompt),
         params.generate.samples,
+        params.generate.again,
     )
     trace = TRACE_TOKENS if "reasoning" in candidate.type.lower() else 0
     return planned.assign(
@@ -147,7 +148,7 @@ def _judgements(
         known=[answer["text"] is not None for answer in found],
         text=[STAND_IN if answer["text"] is None else answer["text"] for answer in found],
     )
-    texts = texts[texts["status"] == "ok"].reset_index(drop=True)
+    texts = files.regular(texts[texts["status"] == "ok"], params.generate.samples)
     read = texts[texts["phrasing"].isin(params.stance_phrasings())]
     sentences = split(texts, params.judge.sentences)
     stance_judge = params.judge.stance_judge

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, RootModel, model_validator
 
 from esfp.providers import Provider, Strict
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Phrasing = Literal["P0", "P1", "P2", "P3", "P4"]
+Kind = Literal["T1", "T2", "T3", "T4", "T5", "T6"]
 Name = Annotated[str, Field(min_length=1)]
 JudgeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
 
@@ -24,6 +25,7 @@ class Candidate(Strict):
     provider: str
     model: str | None = None  # the id sent to the endpoint; the name where absent
     decoding: dict[str, Any] = {}
+    again: list[Phrasing] | None = None  # in place of generate.again
 
 
 class OfflineJudge(Strict):
@@ -59,6 +61,7 @@ class Generate(Strict):
     candidates: Annotated[list[Candidate], Field(min_length=1)]
     system_prompt: str = "corpus/prompts/response.txt"
     samples: Annotated[int, Field(ge=1)] = 1
+    again: list[Phrasing] = []  # asked once more, for the PSI floor alone
     reuse: list[str] = []  # runs whose answers to the same requests are taken over
 
 
@@ -116,6 +119,50 @@ class Bootstrap(Strict):
     cohorts: Annotated[int, Field(ge=0)] = 300  # simulated, to see what the intervals cover
 
 
+class Types(Strict):
+    """What the types of items are taken for."""
+
+    licensed: list[Kind] = ["T1", "T3"]  # a stance is licensed when invited
+    open: list[Kind] = ["T2", "T6"]
+    control: list[Kind] = ["T4"]  # nothing licenses a stance
+    alarm: Share = 0.25  # SCD on the control under P2 from which a model is marked
+    cut: Share = 0.5  # SCD from which stance counts as high in Table 1
+    bands: list[str] = ["corpus/bands/clinical.yaml", "corpus/bands/opinion_writing.yaml"]
+
+    @model_validator(mode="after")
+    def apart(self):
+        groups = {name: getattr(self, name) for name in ("licensed", "open", "control")}
+        for name, kinds in groups.items():
+            if not kinds:
+                raise ValueError(f"{name}: name one type at least")
+        kinds = [kind for group in groups.values() for kind in group]
+        twins = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+        if twins:
+            raise ValueError(f"{twins[0]} is in two of licensed, open and control")
+        return self
+
+
+class Band(Strict):
+    """Lowest and highest SCD wanted of the answers to P1 (minus) and to P2 (plus)."""
+
+    minus: Annotated[list[Share], Field(min_length=2, max_length=2)]
+    plus: Annotated[list[Share], Field(min_length=2, max_length=2)]
+
+    @model_validator(mode="after")
+    def ordered(self):
+        for name in ("minus", "plus"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name}: {low} is above {high}; give the lower end first")
+        return self
+
+
+class Profile(RootModel):
+    """A profile of bands, by type."""
+
+    root: Annotated[dict[Kind, Band], Field(min_length=1)]
+
+
 class Figures(Strict):
     example_model: str | None = None  # Figure 2; the first candidate where absent
     example_item: str | None = None  # Figure 2; chosen by the widest SCD gradient where absent
@@ -142,6 +189,7 @@ class Params(Strict):
     embed: Embed = Embed()
     score: Score = Score()
     bootstrap: Bootstrap = Bootstrap()
+    types: Types = Types()
     figures: Figures = Figures()
     prices: dict[str, Price] = {}  # by provider, or by a model's name or id, which goes first
 

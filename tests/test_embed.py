@@ -101,7 +101,7 @@ def test_stage_embeds_what_is_ok_and_counts_what_was_cut(cache, tmp_path):
     assert embedded["phrasing"].tolist() == ["P0", "P1", "P1"]
     assert embedded["cut"].tolist() == [False, False, True]
     for folder in ("one", "two"):
-        results = embed.write(tmp_path / folder, embedded, ["a/b"])
+        results = embed.write(tmp_path / folder, embedded, ["a/b"], 1)
     assert results["embed.n.a/b"] == 3 and results["embed.cut_share.a/b"] == pytest.approx(1 / 3)
     one, two = (next((tmp_path / folder / "embeddings").iterdir()) for folder in ("one", "two"))
     assert one.name == two.name and one.read_bytes() == two.read_bytes()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.text import Annotation, Text
 
-from esfp import diagrams, figures, files, findings, rankings, style
+from esfp import diagrams, figures, files, findings, psi_figures, rankings, style
 from tests.conftest import REPO
 
 ROLES = {
@@ -75,6 +75,20 @@ def items_of(names, n=30, seed=0):
     )
 
 
+def floors_of(names):
+    """psi.csv of these models; the last has no floor where there are others."""
+    first = np.linspace(0.1, 0.4, len(names))
+    table = pd.DataFrame({"model": names, "floor_first": first, "floor_second": first / 2})
+    table["floor"], table["above"] = 0.75 * first, 0.1
+    table["psi_paired"] = table["floor"] + table["above"]
+    for name in ("floor", "above"):
+        table[f"{name}_low"], table[f"{name}_high"] = table[name] - 0.02, table[name] + 0.03
+    table["n_floor"] = 104
+    table.loc[1:, "n_floor"] = np.where(table.index[1:] == len(names) - 1, 0, 104)
+    table.loc[table["n_floor"] == 0, table.columns[1:-1]] = np.nan
+    return table
+
+
 def measures_of(names, n=4, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
@@ -135,6 +149,7 @@ def all_figures(names):
     yield "fig6_items", figures.fig6_items(items, names)
     yield "fig7_decomposition", figures.fig7_decomposition(scores)
     yield "fig8_judges", figures.fig8_judges(judges_of(names), names)
+    yield "fig16_floor", psi_figures.fig16_floor(floors_of(names), names, ["P0", "P1"])
 
 
 def texts_of(figure):
@@ -379,12 +394,17 @@ def test_plan_names_what_a_run_cannot_show():
         return {stem for stem, reason in findings.plan(**run).items() if reason}
 
     per_item = {"fig2_example", "fig4_gradient", "fig6_items", "table8_judges", "fig8_judges"}
+    per_item |= {"fig16_floor", *findings.STANDINGS}
     ranked = {"table6_sensitivity", "fig5_structure"}
-    assert missing(released=True, models=8) == per_item
-    assert missing(released=False, models=1) == ranked
+    per_item |= {*findings.STANDINGS, *findings.PROFILES, *findings.ITEMS}
+    assert missing(released=True, models=8, floors=False) == per_item
+    alone = {*ranked, *findings.STANDINGS, *findings.MULTIVERSE}
+    assert missing(released=False, models=1) == alone
+    assert missing(released=False, models=3, items=False) == set(findings.ITEMS)
     assert missing(released=False, models=3) == set()
-    assert len(findings.plan(False, 3)) == 23
+    assert len(findings.plan(False, 3)) == 40
     assert missing(released=False, models=3, compared=["judge"]) == {"table10_stance_comparison"}
+    assert missing(released=False, models=3, floors=False) == {"fig16_floor"}
 
 
 def test_stale_files_go_and_names_stay_text(tmp_path):

@@ -198,3 +198,18 @@ def test_plan_crosses_prompts_and_samples():
     assert len(table) == 6 * 5 * 2
     assert table["request_sha"].is_unique
     assert table["request"].iloc[0].messages[0] == ("system", "s")
+
+
+def test_what_is_asked_again_comes_beyond_the_regular_answers():
+    _, prompts = generate.load_prompts(params.Corpus(per_type=1).model_dump())
+    provider = params.Provider(base_url="http://here")
+    asked = (prompts, params.Candidate(name="m", provider="p"), provider, "s", 2)
+    once, more = generate.plan(*asked), generate.plan(*asked, ["P0", "P1"])
+    beyond = more[more["sample"] == 2]
+    assert beyond["phrasing"].value_counts().to_dict() == {"P0": 6, "P1": 6}
+    assert more["request_sha"].is_unique
+    own = params.Candidate(name="m", provider="p", again=["P2"])
+    mine = generate.plan(prompts, own, *asked[2:], ["P0", "P1"])
+    assert set(mine.loc[mine["sample"] == 2, "phrasing"]) == {"P2"}
+    regular = files.regular(more, 2)
+    assert regular["request_sha"].tolist() == once["request_sha"].tolist()

@@ -49,6 +49,13 @@ The board, $\\kappa = {{a.share|%.2f}}$.
 
 : Row by row. {#tbl-rows}
 
+::: {#tbl-long src="a/tables/board" long=yes}
+It may run over pages.
+:::
+
+::: {holds="a.verdict.a = fails; a.score.n = 3"}
+:::
+
 ::: {if="a/figures/absent"}
 Never shown @fig-absent.
 :::
@@ -68,7 +75,7 @@ def run(tmp_path_factory):
         (folder / name).mkdir(parents=True)
     results = {"calls": 12480, "share": 0.9834, "p": 0.0002, "name": "x < *y*", "empty": None}
     results |= {"score.n": 3, "score.change": -0.25, "score.esfp.Some-Model.v2": 0.8049}
-    results |= {"score.esfp.Another": -0.5, "score.rest.Another": 7}
+    results |= {"score.esfp.Another": -0.5, "score.rest.Another": 7, "verdict.a": "fails"}
     files.write_json(folder / "results.json", results)
     board = "| Model | κ | 95% CI |\n|:--|--:|:--|\n| Some-Model.v2 | −0.123 | [0.1, 0.2] |\n"
     (folder / "tables" / "board.md").write_text(board, encoding="utf-8")
@@ -117,6 +124,7 @@ def test_values_and_references_read_right(built, suffix):
     assert "Some-Model.v2" in text and "[0.1, 0.2]" in text
     assert "typed" in text and "−0.2" in text
     assert "Another −0.50 7 Some-Model.v2 0.80 –" in text
+    assert "Table 4. It may run over pages." in text
     assert "Never shown" not in text and "Shown since both are there." in text
     assert "Psychological Bulletin" in text
 
@@ -171,6 +179,10 @@ def test_two_builds_are_the_same_bytes(built, run, tmp_path_factory):
         (
             '::: {holds="a.score.n > 2; a.share < a.score.n; a.calls < a.p"}\n:::',
             "the text says a.calls < a.p, but it is 12480 and 0.0002",
+        ),
+        (
+            '::: {holds="a.verdict.a = holds"}\n:::',
+            "the text says a.verdict.a = holds, but it is fails; change the sentence there",
         ),
         ("As @nobody1999 says.", "citation nobody1999 not found"),
         ("![c](a/figures/none){#fig-a}", "figures/none.svg: no such figure"),

@@ -12,6 +12,7 @@ from tests.conftest import REPO
 CANDIDATE = "generate: {candidates: [{name: m, provider: p}]}\n"
 PROVIDER = "providers: {p: {base_url: 'http://here'}}\n"
 JUDGE = "judge: {judges: [{name: j, kind: words}]}\n"
+NO_BANDS = "types: {bands: []}\n"  # the profiles lie in the repository
 WHOLE = CANDIDATE + PROVIDER + JUDGE
 
 
@@ -95,10 +96,10 @@ def test_a_changed_weight_changes_the_files_of_later_stages_alone(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     Path("params").mkdir()
     path = Path("params/run.yaml")
-    path.write_text(WHOLE)
+    path.write_text(WHOLE + NO_BANDS)
     params.write_stage_parameters(path)
     before = {file: file.stat().st_mtime_ns for file in Path("outputs/run/params").iterdir()}
-    path.write_text(WHOLE + "score: {weights: {ar: 0.3}}\n")
+    path.write_text(WHOLE + NO_BANDS + "score: {weights: {ar: 0.3}}\n")
     params.write_stage_parameters(path)
     changed = {f.stem for f, when in before.items() if f.stat().st_mtime_ns != when}
     assert changed == {"score", "bootstrap", "figures"}
@@ -135,7 +136,9 @@ def test_a_changed_price_changes_the_files_of_the_closing_tables_alone(tmp_path,
     monkeypatch.chdir(tmp_path)
     Path("params").mkdir()
     path = Path("params/run.yaml")
-    llm = WHOLE.replace("{name: j, kind: words}", "{name: j, kind: llm, provider: p, model: i}")
+    llm = NO_BANDS + WHOLE.replace(
+        "{name: j, kind: words}", "{name: j, kind: llm, provider: p, model: i}"
+    )
     path.write_text(llm + "prices: {p: {input: 3, output: 4}}\n")
     params.write_stage_parameters(path)
     before = {file: file.read_text() for file in Path("outputs/run/params").iterdir()}
@@ -241,3 +244,28 @@ def test_an_authorization_header_is_refused(tmp_path):
 )
 def test_what_is_no_key_is_let_pass(value):
     assert keys.find(value) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("T9: {minus: [0, 1], plus: [0, 1]}", "T9"),
+        ("T1: {minus: [0.5, 0.1], plus: [0, 1]}", "give the lower end first"),
+        ("T1: {minus: [0, 1]}", "'T1.plus' is missing"),
+    ],
+)
+def test_a_wrong_profile_of_bands_is_one_line(tmp_path, text, words):
+    path = tmp_path / "profile.yaml"
+    path.write_text(text + "\n")
+    with pytest.raises(params.ParamsError) as error:
+        params.read_bands([str(path)])
+    assert words in str(error.value) and "profile.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bands_of_the_repository_cover_every_type():
+    profiles = params.read_bands([str(REPO / f"corpus/bands/{name}.yaml")
+                                  for name in ("clinical", "opinion_writing")])  # fmt: skip
+    assert all(
+        sorted(profile) == ["T1", "T2", "T3", "T4", "T5", "T6"] for profile in profiles.values()
+    )

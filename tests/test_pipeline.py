@@ -45,7 +45,7 @@ def scored(path) -> tuple[pd.DataFrame, pd.DataFrame]:
     labelled = judge.label(judge.split(responses), judges, "unanimous", {}, asker)
     stances = judge.stances(responses, None, values["stance_judge"], judges, None, asker)
     judge.write(run_dir, names, judges, labelled, stances)
-    embed.write(run_dir, embed.embed_responses(responses), names)
+    embed.write(run_dir, embed.embed_responses(responses), names, 1)
 
     responses, judged, stances, embeddings = score.read(run_dir, names)
     items = corpus.load(values["corpus"]["items"])

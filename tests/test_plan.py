@@ -171,6 +171,7 @@ VARIANTS = {  # of kaggle.yaml: one candidate, two language models as judges
     "folded": {"judge": {"stance_call": "folded"}},
     "both": {"judge": {"stance_call": "folded", "stance_phrasings": ["P4", "P2", "P0"]}},
     "samples": {"generate": {"samples": 2}},
+    "again": {"generate": {"again": ["P0", "P1"]}},
 }
 
 
@@ -197,6 +198,7 @@ def judged(loaded):
     values = params.stage_parameters(loaded, "judge", "run")
     names = [model["name"] for model in values["models"]]
     responses = files.read_shards("outputs/run/responses", names, files.RESPONSES)
+    responses = files.regular(responses, values["samples"])
     sentences = judge.split(responses)
     read = responses[responses["phrasing"].isin(values["stance_phrasings"])]
     folded = {}
@@ -240,6 +242,7 @@ def test_a_run_sends_what_its_plan_says(workspace, bad, monkeypatch, path, chang
         "outputs/run",
         *(prompts, values["candidates"], values["providers"], system, values["samples"], []),
         values["judges"],
+        values["again"],
     )
     log = bad.log(reset=True)
     tried = [entry for entry in log if "Water is made" in entry["body"]["messages"][-1]["content"]]
@@ -284,6 +287,9 @@ def test_the_report_says_what_it_rests_on(workspace, monkeypatch):
     text = plan.report(path)
     assert "4 items, 5 phrasings, 1 sample(s) a prompt. No call is made." in text
     assert "No price for first, second: add" in text
+    generate = {"candidates": [{"name": "steady", "provider": "test"}], "again": ["P0", "P1"]}
+    more = workspace.params("more", "http://127.0.0.1:9/v1", judge=judge, generate=generate)
+    assert "1 sample(s) a prompt, P0, P1 once more. No call" in plan.report(more)
     assert "Tokens in: counted with the WordPiece tokenizer" in text
     assert "Tokens out, an estimate" in text and "Time, an estimate" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("steady  answers"))

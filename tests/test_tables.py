@@ -8,7 +8,7 @@ import pandas as pd
 import pypandoc
 import pytest
 
-from esfp import cells, params, published, rankings, tables
+from esfp import cells, params, psi_figures, published, rankings, tables
 from tests.conftest import REPO
 
 NASTY = [
@@ -86,6 +86,18 @@ def compared(shown):
     return frame
 
 
+def psi_of(names, floors=True):
+    """psi.csv of these models; the last has no floor."""
+    value = np.linspace(0.1, 0.3, len(names))
+    frame = pd.DataFrame({"model": names})
+    for name in ("psi_published", "esfp_published", "esfp_fixed", "esfp_contrast"):
+        frame[name] = value if floors or name != "esfp_contrast" else np.nan
+    measured = ["floor", "above", "above_low", "above_high", "floor_share", "esfp_above"]
+    for name in measured if floors else []:
+        frame[name] = np.where(np.arange(len(names)) < len(names) - 1, value, np.nan)
+    return frame
+
+
 def every_table():
     local = params.load(REPO / "params/local.yaml")
     stages = [params.stage_parameters(local, s, "local") for s in ("generate", "judge", "embed")]
@@ -102,6 +114,8 @@ def every_table():
         "table8_judges": tables.judges(judges_of(NASTY)),
         "table9_judge_comparison": tables.judge_comparison(compared("kappa precision_B recall_B")),
         "table10_stance_comparison": tables.stance_comparison(compared("kappa agreement")),
+        "table11_psi": psi_figures.table11(psi_of(NASTY)),
+        "table11_released": psi_figures.table11(psi_of(NASTY, floors=False)),
     }
 
 

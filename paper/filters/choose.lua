@@ -2,7 +2,7 @@
 --
 --   ::: {if="run/figures/stem run.name"}     dropped unless the run has all that is named
 --   ::: {holds="run.name < run.other; …"}     stops the build where a comparison (<, >, =) fails:
---                                             for what the prose says in words
+--                                             for what the prose says in words; = also of words
 
 local common = dofile(pandoc.path.join({ pandoc.path.directory(PANDOC_SCRIPT_FILE), "common.lua" }))
 
@@ -18,15 +18,23 @@ local function number(word)
   return tonumber(raw) or common.fail("'" .. word .. "' is not a number of a run")
 end
 
+local function fail(left, sign, right, is)
+  common.fail("the text says " .. left .. " " .. sign .. " " .. right .. ", but it is " .. is
+    .. "; change the sentence there")
+end
+
 local function check(claim)
   local left, sign, right = claim:match("^%s*(%S+)%s+([<>=])%s+(%S+)%s*$")
   if not left then
     common.fail("cannot read the comparison '" .. claim .. "'")
   end
+  local word = common.known(left) and common.context.values[left]
+  if word and sign == "=" and not tonumber(word) then
+    return word == right or fail(left, sign, right, word)
+  end
   local a, b = number(left), number(right)
   if not (sign == "<" and a < b or sign == ">" and a > b or sign == "=" and a == b) then
-    common.fail("the text says " .. left .. " " .. sign .. " " .. right .. ", but it is "
-      .. a .. " and " .. b .. "; change the sentence there")
+    fail(left, sign, right, a .. " and " .. b)
   end
 end
 

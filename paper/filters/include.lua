@@ -1,6 +1,7 @@
 -- Tables and figures of the runs.
 --
---   ::: {#tbl-x src="run/tables/stem" widths="1 3"}      the run's table with this caption
+--   ::: {#tbl-x src="run/tables/stem" widths="1 3"}      the run's table with this caption;
+--                                                        long=yes lets it run over pages in the PDF
 --   ![caption](run/figures/stem){#fig-x alt="…"}          the run's figure, PDF or SVG
 
 local common = dofile(pandoc.path.join({ pandoc.path.directory(PANDOC_SCRIPT_FILE), "common.lua" }))
@@ -77,6 +78,10 @@ return {
         local found = read_table(div)
         if div.attributes.widths then
           set_widths(found, div.attributes.widths)
+        end
+        if typst and div.attributes.long then
+          return { pandoc.RawBlock("typst", "#[#set figure(placement: none)\n#long.update(true)"),
+            found, pandoc.RawBlock("typst", "#long.update(false)]") }
         end
         return found
       end

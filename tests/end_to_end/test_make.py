@@ -83,6 +83,20 @@ def test_a_goal_with_a_params_file_of_its_own_takes_no_other(goal):
     assert "make all PARAMS=params/local.yaml runs that one" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["RUN_A=published"], "make diff needs two runs: RUN_A=published RUN_B=mine"),
+        (["RUN_A=no-run", "RUN_B=published"], "outputs/no-run/results.json: not there"),
+    ],
+)
+def test_a_difference_without_two_runs_is_one_line(given, line):
+    command = ["make", "-s", "-o", ".venv/installed", f"PY={sys.executable}", "diff", *given]
+    done = subprocess.run(command, cwd=REPO, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 2 and line in done.stderr
+    assert len([x for x in done.stderr.splitlines() if "***" not in x or line in x]) == 1
+
+
 @pytest.fixture
 def project(workspace, server):
     """The workspace with a Makefile, and notebooks of its own to touch."""
@@ -171,7 +185,7 @@ def test_mine_is_one_command_from_a_server_to_a_row(project, server):
     assert server.calls() == [1] * 20
     lines = [line for line in done.stdout.splitlines() if line.startswith(("→  ", "*  "))]
     assert len(lines) == 9 and sum("my/steady $x" in line for line in lines) == 1
-    assert "→ 4 items, judged by embedding, combined" in done.stdout
+    assert "→ 4 items, judged by combined, embedding" in done.stdout
     assert (project.root / f"outputs/{run_name}/report.html").exists()
 
     again = project.make(*command)

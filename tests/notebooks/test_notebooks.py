@@ -151,3 +151,38 @@ def test_a_model_that_says_nothing_is_one_line(workspace, server):
     done = workspace.stage("generate", workspace.params("odd", server.base_url, models=("mute",)))
     assert done.returncode == 1
     assert "error: mute: none of its 20 answers can be used (20 empty)" in done.stderr
+
+
+def test_second_answers_reach_the_floor_and_nothing_else(workspace, server):
+    out, found = workspace.root / "outputs/tiny", []
+    for again in ([], ["P0", "P1"]):
+        generate = {"candidates": [{"name": "steady", "provider": "test"}], "again": again}
+        path = workspace.params("tiny", server.base_url, generate=generate)
+        for stage in ("generate", "judge", "embed", "score"):
+            done = workspace.stage(stage, path)
+            assert done.returncode == 0, done.stderr
+        kept = [out / f"{name}/steady.parquet" for name in ("judged", "stances")]
+        kept += [out / name for name in ("measures.parquet", "items.parquet", "scores.csv")]
+        results = {}
+        for part in sorted((out / "results").glob("*.json")):
+            results |= json.loads(part.read_text())
+        found.append(([file.read_bytes() for file in kept], results))
+    (before, once), (after, twice) = found
+    assert before == after
+    new = {name for name in twice if once.get(name) != twice[name]}
+    new |= {"score.floor_missing_because.steady"}  # the reason why there was none
+    assert {name.split(".")[1] for name in new} == {
+        *("n_floor", "floor_first", "floor_second", "floor", "floor_low", "floor_high"),
+        *("above", "above_low", "above_high", "psi_paired", "floor_scaled", "floor_share"),
+        *("esfp_above", "floor_missing_because"),
+    }
+    responses = files.read_parquet(out / "responses/steady.parquet", files.RESPONSES)
+    assert responses.value_counts(["phrasing", "sample"]).to_dict() == {
+        **{(f"P{k}", 0): 4 for k in range(5)}, ("P0", 1): 4, ("P1", 1): 4
+    }  # fmt: skip
+    # the server says the same again: nothing is noise
+    assert twice["score.floor.steady"] == 0
+    assert twice["score.above.steady"] == twice["score.psi_mean.steady"] > 0
+    assert twice["score.esfp_above.steady"] == twice["score.esfp.steady"]
+    provenance = json.loads((out / "provenance.json").read_text())["steady"]
+    assert provenance["again"]["ok"] == {"P0": 4, "P1": 4}
