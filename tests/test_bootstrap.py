@@ -1,6 +1,5 @@
 """Stage 5: the vectorised bootstrap against a plain loop, scipy and values worked out by hand."""
 
-import time
 import warnings
 
 import numpy as np
@@ -241,14 +240,3 @@ def test_draws_fit_their_schema(tmp_path):
     assert back["esfp"].tolist()[10:20] == drawn["esfp"][:, 1].tolist()
 
 
-def test_eight_models_and_a_thousand_draws_are_fast():
-    items = random_items(104, tuple("abcdefgh"))
-
-    def everything():
-        start = time.process_time()
-        forms, models = bootstrap.linear_forms(items)
-        drawn = bootstrap.resample(bootstrap.multiplicities(104, 1000, 0), forms, "full")
-        bootstrap.intervals(drawn, models)
-        return time.process_time() - start
-
-    assert min(everything() for _ in range(5)) < 0.2  # CPU seconds; about 0.03 on an idle machine
