@@ -60,7 +60,9 @@ def items_needed(
 
 
 def curve(spread: float, items, difference: float = DIFFERENCE, alpha: float = ALPHA) -> np.ndarray:
-    """Power at each number of items; shape of `items`."""
+    """Power at each number of items, 1 where the pair has no spread; shape of `items`."""
+    if spread == 0:
+        return np.ones(len(items))
     return np.array([TTestPower().power(difference / spread, n, alpha) for n in items])
 
 

@@ -156,7 +156,8 @@ def test_recorded_answers_of_this_repository_are_still_taken():
     for candidate in values.generate.candidates:
         path = REPO / f"outputs/local/responses/{files.slug(candidate.name)}.parquet"
         provider = values.providers[candidate.provider]
-        planned = generate.plan(prompts, candidate, provider, system, values.generate.samples)
+        asked = (values.generate.samples, values.generate.again)
+        planned = generate.plan(prompts, candidate, provider, system, *asked)
         recorded = files.read_parquet(path, files.RESPONSES)
         assert planned["request_sha"].tolist() == recorded["request_sha"].tolist()
 
