@@ -238,5 +238,3 @@ def test_draws_fit_their_schema(tmp_path):
     back = files.read_parquet(tmp_path / "bootstrap.parquet", files.BOOTSTRAP)
     assert len(back) == 30 and back["draw"].tolist()[:3] == [0, 1, 2]
     assert back["esfp"].tolist()[10:20] == drawn["esfp"][:, 1].tolist()
-
-
